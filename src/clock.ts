@@ -1,0 +1,65 @@
+/**
+ * Time and chance, injected: the protocol asks these two objects and nothing else, so that tests move time and replay a seed.
+ *
+ * Wall time is used only where another clock has to be compared with (rule 5: retention ends at the lesser of the store's
+ * clock and the caller's plus five minutes). Deadlines are counted on the monotonic clock, which no operator can set back.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+
+/** A source of time; the default is the machine's. */
+export interface Clock {
+  /** Wall time in ms since 1970. */
+  now(): number
+  /** Monotonic time in ms from an arbitrary start. */
+  monotonic(): number
+  /**
+   * Calls `fire` once after `delayMs` (at most 2^31 - 1 ms at a time, as `setTimeout`) unless the returned function is called first.
+   * A `background` timer does not keep the process alive.
+   */
+  schedule(delayMs: number, fire: () => void, kind?: 'background'): () => void
+}
+
+/** A source of chance; the default is the operating system's. */
+export interface Random {
+  /** A fresh owner token: a random UUID (122 random bits in 128). */
+  ownerToken(): string
+  /** `length` random bytes, for keys. */
+  bytes(length: number): Uint8Array
+  /** A number in [0, 1), for jitter only. */
+  fraction(): number
+}
+
+/** The longest delay `setTimeout` takes; a longer one would fire at once. */
+export const longestTimerMs = 2 ** 31 - 1
+
+/** The machine's clocks. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule: (delayMs, fire, kind) => {
+    const timer = setTimeout(fire, Math.min(Math.max(0, delayMs), longestTimerMs))
+    if (kind === 'background') timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** The operating system's random source. */
+export const systemRandom: Random = {
+  ownerToken: () => randomUUID(),
+  bytes: (length) => randomBytes(length),
+  fraction: () => Math.random(),
+}
+
+/** Resolves after `delayMs`, or as soon as `signal` is aborted. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const end = () => {
+      cancel()
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.schedule(delayMs, end)
+    signal?.addEventListener('abort', end)
+  })
+}
