@@ -4,7 +4,7 @@
  * Wall time is used only where another clock has to be compared with (rule 5: retention ends at the lesser of the store's
  * clock and the caller's plus five minutes). Deadlines are counted on the monotonic clock, which no operator can set back.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 
 /** A source of time; the default is the machine's. */
 export interface Clock {
@@ -21,7 +21,7 @@ export interface Clock {
 
 /** A source of chance; the default is the operating system's. */
 export interface Random {
-  /** A fresh owner token: a random UUID (122 random bits in 128). */
+  /** A fresh owner token: 128 random bits, written as a UUID. */
   ownerToken(): string
   /** `length` random bytes, for keys. */
   bytes(length: number): Uint8Array
@@ -45,7 +45,10 @@ export const systemClock: Clock = {
 
 /** The operating system's random source. */
 export const systemRandom: Random = {
-  ownerToken: () => randomUUID(),
+  ownerToken: () => {
+    const hex = randomBytes(16).toString('hex')
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+  },
   bytes: (length) => randomBytes(length),
   fraction: () => Math.random(),
 }
