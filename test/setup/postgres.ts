@@ -1,0 +1,16 @@
+/** One PostgreSQL for a whole test run; every test file creates a database of its own in it (`freshDatabase`). */
+import type { TestProject } from 'vitest/node'
+import { temporaryPostgres } from '../../servers/temporary.js'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Superuser of the shared server, database `postgres`. */
+    connectionString: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await temporaryPostgres()
+  project.provide('connectionString', server.connectionString)
+  return () => server.stop()
+}

@@ -1,0 +1,33 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    // Forks: a test may end, stop or starve its own process without touching another file's.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // A test that passes on the second try has found something.
+    retry: 0,
+    globalSetup: ['test/setup/postgres.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'core',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/peers/**'],
+        },
+      },
+      {
+        // Needs `npm ci --prefix test/peers`: other servers, frameworks and their older versions.
+        extends: true,
+        test: {
+          name: 'peers',
+          include: ['test/peers/**/*.test.ts'],
+          exclude: ['test/peers/node_modules/**'],
+        },
+      },
+    ],
+  },
+})
