@@ -227,10 +227,12 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     log(`PostgreSQL was still running (process ${first.pid}, port ${first.port}); it is used again`)
   const { port } = first
 
-  const current = () => {
-    const file = readPidFile(directory)
-    return file !== undefined && servesDirectory(file.pid, directory) ? file.pid : undefined
-  }
+  let last = first.pid
+
+  // The last one known too: a server whose directory was removed under it still runs for up to a minute.
+  const current = () =>
+    [readPidFile(directory)?.pid ?? 0, last].find((pid) => servesDirectory(pid, directory))
+
   async function stop(mode: StopMode = 'fast'): Promise<void> {
     const pid = current()
     if (pid !== undefined) await endProcess(pid, directory, mode)
@@ -242,7 +244,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     await until(() => !servesDirectory(pid, directory), stopLimitMs, `Process ${pid} did not die of SIGKILL`)
   }
   async function start(): Promise<void> {
-    await launchServer({ ...launch, port })
+    last = (await launchServer({ ...launch, port })).pid
   }
   async function restart(mode: StopMode = 'fast'): Promise<void> {
     await stop(mode)
