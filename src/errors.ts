@@ -41,7 +41,8 @@ export const errorTable = {
   REPLAY_REFUSED: {
     status: 403,
     title: 'The stored reply may not be shown to this caller',
-    advice: 'The rights of the caller have changed since the first answer. Ask for the current state instead.',
+    advice:
+      'The rights of the caller have changed since the first answer. Ask for the current state instead.',
     retryable: false,
   },
   IN_PROGRESS: {
@@ -77,7 +78,8 @@ export const errorTable = {
   OUTCOME_UNKNOWN: {
     status: 500,
     title: 'Nobody can tell whether the work took effect',
-    advice: 'Do not send the request again. The operator of the service resolves it after looking at its effects.',
+    advice:
+      'Do not send the request again. The operator of the service resolves it after looking at its effects.',
     retryable: false,
   },
   SCOPE_INVALID: {
@@ -173,7 +175,10 @@ export class RetrysafeError extends Error {
   constructor(code: ErrorCode, more: ErrorDetail = {}) {
     const row: ErrorRow = errorTable[code]
     const detail = more.detail === undefined ? '' : ` (${more.detail})`
-    super(`${row.title}${detail}. ${row.advice}`, more.cause === undefined ? undefined : { cause: more.cause })
+    super(
+      `${row.title}${detail}. ${row.advice}`,
+      more.cause === undefined ? undefined : { cause: more.cause },
+    )
     this.name = 'RetrysafeError'
     this.code = code
     this.status = row.status

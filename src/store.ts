@@ -169,6 +169,8 @@ export interface Transactions<Tx> {
    * `locked`: that commit still holds the row. `lost`: the record is not running under the old token.
    */
   renameOwner(owned: Owned, owner: string): Promise<'renamed' | 'locked' | 'lost'>
+  /** Whether an error of the work means that the database chose it as the victim of a rival: serialisation failure or deadlock (rule 21). */
+  isConflict(error: unknown): boolean
 }
 
 export interface BeginRequest {
@@ -199,11 +201,15 @@ export interface OpenTransaction<Tx> {
   settle(): Promise<void>
   /**
    * Writes the outcome and commits, in one flight. `undoWork` first rolls the work's writes back to the savepoint
-   * before them, so that the outcome is saved alone (rule 11). Never throws for a known refusal.
+   * before them, so that the outcome is saved alone (rule 11). Never throws. After `aborted` because of a failed statement that the
+   * work swallowed, a second `save` with `undoWork` is still possible; `rollback` ends every other case.
    */
   save(save: Save): Promise<SaveAnswer>
-  /** Rolls everything back and gives the connection back, or destroys it. Never throws. */
-  rollback(): Promise<void>
+  /**
+   * Rolls everything back and gives the connection back, or destroys it. Never throws, may be called after any answer of `save`, any number
+   * of times. `abandon` does not wait for a statement still running: the connection is destroyed at once.
+   */
+  rollback(how?: 'abandon'): Promise<void>
 }
 
 export interface Save {
@@ -246,10 +252,15 @@ export interface RecordSummary {
 
 /** Ability: an operator looks and decides. Every verdict names the generation that was seen (rule 3). */
 export interface Operating {
-  list(filter: { readonly states?: readonly RecordState[]; readonly limit: number }): Promise<readonly RecordSummary[]>
+  list(filter: {
+    readonly states?: readonly RecordState[]
+    readonly limit: number
+  }): Promise<readonly RecordSummary[]>
   count(): Promise<Readonly<Record<RecordState, number>>>
   /** An `unknown` record becomes `done` with this outcome. */
-  resolveDone(verdict: Verdict & { readonly outcome: Uint8Array; readonly retainMs: number }): Promise<boolean>
+  resolveDone(
+    verdict: Verdict & { readonly outcome: Uint8Array; readonly retainMs: number },
+  ): Promise<boolean>
   /** An `unknown` or `dead` record, or a running one past its lease, becomes `released`: the next attempt runs. */
   resolveReleased(verdict: Verdict & { readonly retainMs: number }): Promise<boolean>
 }
@@ -263,6 +274,8 @@ export interface Migrating {
 }
 
 /** Whether a store can share a transaction with the work. */
-export function canTransact<Tx>(store: Store<Tx>): store is Store<Tx> & { readonly transactions: Transactions<Tx> } {
+export function canTransact<Tx>(
+  store: Store<Tx>,
+): store is Store<Tx> & { readonly transactions: Transactions<Tx> } {
   return store.transactions !== undefined
 }

@@ -1,0 +1,186 @@
+/**
+ * What the runners share: the parts of an instance, how a call's refusal becomes an error and an event, and how a stored
+ * outcome becomes an answer.
+ */
+import type { Answer, Call, ResolvedIntent } from './attempt.js'
+import type { Clock, Random } from './clock.js'
+import { fail, isRetrysafeError, type RetrysafeError } from './errors.js'
+import type { EventMap, Events, IntentEvent } from './events.js'
+import { recordDigest } from './key.js'
+import type { Keeper } from './lease.js'
+import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js'
+import { type Ask, type Refusal, retryAfterHeldMs } from './protocol.js'
+import { isLead, type Lead, type Sharing, type Stored } from './sharing.js'
+import { clockToleranceMs, type SeenRecord, type Store } from './store.js'
+
+/** The parts of an instance. */
+export interface Engine<Tx> {
+  readonly store: Store<Tx>
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Events
+  readonly sharing: Sharing
+  readonly keeper: Keeper
+}
+
+/** First and longest pause between two looks at an intent that somebody else holds, in ms (SPEED.md: 10 to 160, doubling). */
+const firstPauseMs = 10
+const longestPauseMs = 160
+
+/** Names what can be told of an intent in an event. */
+export function eventOf(
+  call: ResolvedIntent,
+  granted?: { generation: number; attempts?: number },
+): IntentEvent {
+  return {
+    record: recordDigest(call.identity.key, call.identity.scope),
+    operation: call.operation,
+    mode: call.policy.mode,
+    ...(granted && { generation: granted.generation }),
+    ...(granted?.attempts !== undefined && { attempt: granted.attempts }),
+  }
+}
+
+/** What the protocol is asked on behalf of a call. */
+export function askOf(call: ResolvedIntent, owner: string, granted: boolean): Ask {
+  const { fingerprint, policy } = call
+  return { owner, granted, matches: fingerprint.matches, onOwnerLost: policy.onOwnerLost }
+}
+
+/** Leads the call, or follows an equal one that is under way in this process. */
+export async function shared<Tx, Value>(
+  engine: Engine<Tx>,
+  call: Call<Value>,
+  run: (lead: Lead) => Promise<Answer<Value>>,
+): Promise<Answer<Value>> {
+  const { key, scope } = call.identity
+  let joined: Lead | Stored
+  try {
+    joined = await engine.sharing.join(`${key.length}:${key}${scope}`, call.fingerprint, call.policy.waitMs)
+  } catch (error) {
+    emitRefusal(engine, call, error)
+    throw error
+  }
+  if (!isLead(joined)) return replay(engine, call, joined)
+  try {
+    return await run(joined)
+  } finally {
+    // Whatever was not told by now is nothing that a follower could use.
+    joined.end({ kind: 'nothing' })
+  }
+}
+
+/** Gives a stored outcome again. */
+export async function replay<Tx, Value>(
+  engine: Engine<Tx>,
+  call: Call<Value>,
+  stored: Stored,
+): Promise<Answer<Value>> {
+  const outcome = decodeOutcome(stored.outcome)
+  if (call.policy.mayReplay !== undefined) {
+    const { key } = call.identity
+    const { scope, operation, context } = call
+    const record = { key, scope, operation, generation: stored.generation, status: statusOf(outcome) }
+    if (!(await call.policy.mayReplay(record, context))) throw fail('REPLAY_REFUSED')
+  }
+  if (outcome.kind !== 'unreplayable') engine.events.emit('replayed', eventOf(call, stored))
+  return { value: call.format.toValue(outcome), replayed: true }
+}
+
+/** A record that is done, as something to replay. */
+export function storedOf(seen: SeenRecord): Stored {
+  if (seen.outcome === undefined) throw fail('RECORD_CORRUPT', { detail: 'a done record has no outcome' })
+  return { outcome: seen.outcome, fingerprint: seen.fingerprint, generation: seen.generation }
+}
+
+/** The error for a refusal, with its event; a refusal that holds for the whole process is told to the followers. */
+export function refusal<Tx>(
+  engine: Engine<Tx>,
+  call: ResolvedIntent,
+  because: Refusal,
+  seen: SeenRecord | undefined,
+): RetrysafeError {
+  const error = refusalError(because, seen)
+  emitRefusal(engine, call, error)
+  return error
+}
+
+function refusalError(because: Refusal, seen: SeenRecord | undefined): RetrysafeError {
+  switch (because) {
+    case 'mismatched':
+      return fail('KEY_REUSED')
+    case 'held':
+      return fail('IN_PROGRESS', { retryAfterMs: retryAfterHeldMs(seen?.live ? seen.leftMs : undefined) })
+    case 'unknown':
+      return fail('OUTCOME_UNKNOWN')
+    case 'dead':
+      return fail('DEAD_LETTER')
+    default:
+      return because satisfies never
+  }
+}
+
+function emitRefusal<Tx>(engine: Engine<Tx>, call: ResolvedIntent, error: unknown): void {
+  if (!isRetrysafeError(error)) return
+  const names: Partial<Record<string, 'held' | 'mismatched' | 'unknown' | 'dead'>> = {
+    IN_PROGRESS: 'held',
+    KEY_REUSED: 'mismatched',
+    OUTCOME_UNKNOWN: 'unknown',
+    DEAD_LETTER: 'dead',
+  }
+  const name = names[error.code]
+  if (name !== undefined) engine.events.emit(name, eventOf(call))
+}
+
+/** Wraps a failure of the store, so that no driver's message reaches a caller. Errors of ours pass. */
+export function storeFailure<Tx>(engine: Engine<Tx>, during: string, error: unknown): RetrysafeError {
+  if (isRetrysafeError(error)) return error
+  engine.events.emit('storeError', { during, error } satisfies EventMap['storeError'])
+  return fail('STORE_UNAVAILABLE', { cause: error })
+}
+
+/** Tells when the clocks are further apart than retention tolerates (rule 5). */
+export function watchClock<Tx>(engine: Engine<Tx>, seen: SeenRecord | undefined): void {
+  if (seen === undefined) return
+  const gapMs = seen.storeNowMs - engine.clock.now()
+  if (Math.abs(gapMs) > clockToleranceMs) engine.events.emit('clockGap', { gapMs })
+}
+
+/** Pause before look number `looks` (from 0) at an intent that is held: doubling, with up to half of it taken off by chance. */
+export function pauseMs<Tx>(engine: Engine<Tx>, looks: number): number {
+  const whole = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(looks, 10))
+  return whole * (1 - engine.random.fraction() / 2)
+}
+
+/** The outcome as bytes and, unless it cannot be given again, the value as every later caller will get it (rule 9). */
+export function encode<Value>(call: Call<Value>, outcome: Outcome): Uint8Array {
+  return encodeOutcome(outcome, call.policy.maxReplyBytes)
+}
+
+/** What the first caller gets once its outcome is stored: decoded from the stored bytes, or whole where those hold less (rule 12). */
+export function firstAnswer<Value>(
+  call: Call<Value>,
+  bytes: Uint8Array,
+  original: { readonly value: Value } | { readonly error: unknown },
+): Answer<Value> {
+  const outcome = decodeOutcome(bytes)
+  if ('error' in original && outcome.kind === 'failure') throw original.error
+  if ('value' in original && outcome.kind === 'unreplayable')
+    return { value: original.value, replayed: false }
+  return { value: call.format.toValue(outcome), replayed: false }
+}
+
+function statusOf(outcome: Outcome): number | undefined {
+  switch (outcome.kind) {
+    case 'reply':
+      return outcome.reply.status
+    case 'unreplayable':
+      return outcome.status
+    case 'failure':
+      return outcome.failure.status
+    case 'value':
+      return undefined
+    default:
+      return outcome satisfies never
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Events: what happened to an intent, for logs, counters and alerts. No event carries a key, a scope, a body or an outcome: a
+ * record is named by a digest that is the same in every process.
+ */
+
+/** What most events tell. */
+export interface IntentEvent {
+  /** 16 hex digits that name the record (SHA-256 over key and scope). */
+  readonly record: string
+  readonly operation: string | undefined
+  readonly mode: 'transaction' | 'lease'
+  /** Which claim of the record; absent where nothing was claimed. */
+  readonly generation?: number
+  /** Claims so far, this one included. */
+  readonly attempt?: number
+}
+
+export interface EventMap {
+  /** The claim is ours; the work runs. */
+  claimed: IntentEvent
+  /** A stored outcome was given again. */
+  replayed: IntentEvent
+  /** Refused because another owner is alive. */
+  held: IntentEvent
+  /** Refused because the key belongs to another request. */
+  mismatched: IntentEvent
+  /** The claim of an owner that is gone was taken over. */
+  takenOver: IntentEvent
+  /** The claim was taken from a running attempt, or could not be renewed in time. */
+  leaseLost: IntentEvent
+  /** The outcome is durable. */
+  completed: IntentEvent
+  /** The work failed; the claim is free again. */
+  released: IntentEvent
+  /** Nobody can tell whether the work took effect; an operator has to look. */
+  unknown: IntentEvent
+  /** An intent given up on was sent again. */
+  dead: IntentEvent
+  /** The sweeper removed records that were past retention. */
+  swept: { readonly removed: number }
+  /** A handler in transaction mode was kept without having used `tx`: its writes, if any, are not covered (rule 24). */
+  txUnused: IntentEvent
+  /** This process's clock and the store's are further apart than retention tolerates (rule 5). */
+  clockGap: { readonly gapMs: number }
+  /** The store failed; what the caller was told depends on `onStoreDown`. */
+  storeError: { readonly during: string; readonly error: unknown }
+}
+
+export type EventName = keyof EventMap
+
+export interface Events {
+  /** Calls `listener` at each event of that name; the returned function removes it. A listener that throws changes nothing. */
+  on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void
+}
+
+/** The names, for a check at run time: a misspelt event is an error, not silence. */
+export const eventNames: readonly EventName[] = [
+  'claimed',
+  'replayed',
+  'held',
+  'mismatched',
+  'takenOver',
+  'leaseLost',
+  'completed',
+  'released',
+  'unknown',
+  'dead',
+  'swept',
+  'txUnused',
+  'clockGap',
+  'storeError',
+]
+
+export function createEvents(): Events {
+  const listeners = new Map<EventName, Set<(event: never) => void>>()
+
+  function on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void {
+    const own = listeners.get(name) ?? new Set()
+    listeners.set(name, own.add(listener))
+    return () => own.delete(listener)
+  }
+
+  function emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    for (const listener of listeners.get(name) ?? []) {
+      try {
+        ;(listener as (event: EventMap[Name]) => void)(event)
+      } catch {
+        // An observer must not decide over a payment: its failure is its own.
+      }
+    }
+  }
+
+  return { on, emit }
+}

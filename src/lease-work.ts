@@ -1,0 +1,209 @@
+/**
+ * Runs the work of a granted lease and settles it: complete, release, or learn that the claim is somebody else's.
+ */
+import type { Answer, Call, LeaseAttempt } from './attempt.js'
+import { longestTimerMs, sleep } from './clock.js'
+import { type Commit, createCommit } from './commit.js'
+import {
+  askOf,
+  type Engine,
+  encode,
+  eventOf,
+  firstAnswer,
+  pauseMs,
+  replay,
+  storedOf,
+  storeFailure,
+} from './engine.js'
+import { fail } from './errors.js'
+import type { Lease } from './lease.js'
+import type { Claimed } from './lease-claim.js'
+import { decide, settle } from './protocol.js'
+import type { Lead } from './sharing.js'
+import type { SeenRecord } from './store.js'
+
+export type LeaseWork<Tx, Value> = (attempt: LeaseAttempt<Tx>) => Value | Promise<Value>
+
+type End<Value> = { readonly value: Value } | { readonly error: unknown }
+
+/** One granted claim, until it is settled. */
+interface Held<Tx, Value> {
+  readonly engine: Engine<Tx>
+  readonly call: Call<Value>
+  readonly lead: Lead
+  readonly claimed: Claimed
+  readonly lease: Lease
+  readonly commit: Commit<Tx>
+}
+
+export async function perform<Tx, Value>(
+  engine: Engine<Tx>,
+  call: Call<Value>,
+  work: LeaseWork<Tx, Value>,
+  lead: Lead,
+  claimed: Claimed,
+): Promise<Answer<Value>> {
+  const { identity, policy } = call
+  const lease = engine.keeper.keep({
+    owned: { identity, owner: claimed.owner },
+    leaseMs: policy.leaseMs,
+    sentAt: claimed.sentAt,
+    workTimeoutMs: policy.workTimeoutMs,
+    onLost: () => {
+      engine.events.emit('leaseLost', eventOf(call, claimed))
+      // Whoever comes next must not wait for an attempt that can no longer answer for the intent.
+      lead.end({ kind: 'nothing' })
+    },
+  })
+  const held: Held<Tx, Value> = {
+    engine,
+    call,
+    lead,
+    claimed,
+    lease,
+    commit: createCommit(engine, call, lease),
+  }
+  lead.working()
+  engine.events.emit('claimed', eventOf(call, claimed))
+  let noReturn = false
+  const attempt: LeaseAttempt<Tx> = {
+    key: identity.key,
+    scope: call.scope,
+    attempt: claimed.attempts,
+    generation: claimed.generation,
+    signal: lease.signal,
+    keepFailure: () => {
+      noReturn = true
+    },
+    commit: held.commit.commit,
+  }
+  try {
+    const end = await bounded(held, () => work(attempt))
+    await held.commit.close()
+    return await settleWork(held, end, noReturn)
+  } finally {
+    lease.stop()
+  }
+}
+
+/** Waits for the work, but not beyond its time limit and one more lease: by then it has lost its claim. */
+async function bounded<Tx, Value>(
+  { engine, call }: Held<Tx, Value>,
+  work: () => Value | Promise<Value>,
+): Promise<End<Value> | undefined> {
+  const { workTimeoutMs, leaseMs } = call.policy
+  let cancel: () => void = () => undefined
+  const late = new Promise<undefined>((resolve) => {
+    const limitMs = Math.min(workTimeoutMs + leaseMs, longestTimerMs)
+    cancel = engine.clock.schedule(limitMs, () => resolve(undefined), 'background')
+  })
+  const done = (async () => work())().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  const end = await Promise.race([done, late])
+  cancel()
+  return end
+}
+
+async function settleWork<Tx, Value>(
+  held: Held<Tx, Value>,
+  end: End<Value> | undefined,
+  noReturn: boolean,
+): Promise<Answer<Value>> {
+  const { call, commit, lease } = held
+  const committed = commit.outcome()
+  // After commit the intent is done with commit's value, whatever the work returned or threw (rule 26).
+  if (committed !== undefined) return stored(held, committed, { value: commit.value() as Value })
+  if (end === undefined || commit.undecided() || lease.isLost()) return adopt(held, end)
+  const ended =
+    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
+    return release(held, end)
+  const outcome = encode(call, ended.outcome)
+  const kept = await complete(held, outcome)
+  return kept ? stored(held, outcome, end) : adopt(held, end)
+}
+
+function stored<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array, end: End<Value>): Answer<Value> {
+  const { engine, call, lead, claimed } = held
+  const fingerprint = call.fingerprint.bytes()
+  lead.end({ kind: 'stored', stored: { outcome, fingerprint, generation: claimed.generation } })
+  engine.events.emit('completed', eventOf(call, claimed))
+  return firstAnswer(call, outcome, end)
+}
+
+/** Writes the outcome; while that fails it is tried again inside the lease, and the claim is not released (rule 8). */
+async function complete<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array): Promise<boolean> {
+  const { engine, call, lease } = held
+  lease.completing = true
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const { identity, policy } = call
+      if (await engine.store.complete({ identity, owner: lease.owner, outcome, retainMs: policy.retainMs }))
+        return true
+      if (tries === 0) return false
+      // An earlier try may have landed although its answer was lost: then the record is done under our token.
+      const seen = await engine.store.find(identity, engine.clock.now())
+      return seen?.state === 'done' && seen.owner === lease.owner
+    } catch (error) {
+      const failure = storeFailure(engine, 'complete', error)
+      if (lease.leftMs() <= 0) throw failure
+      await sleep(engine.clock, Math.min(Math.max(0, lease.leftMs()), pauseMs(engine, tries)))
+    }
+  }
+}
+
+/** The work failed in a way that is not kept: the next attempt may run. */
+async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promise<Answer<Value>> {
+  const { engine, call, lease, claimed } = held
+  const { identity, policy } = call
+  lease.completing = true
+  try {
+    await engine.store.release({ identity, owner: lease.owner, retainMs: policy.retainMs })
+    engine.events.emit('released', eventOf(call, claimed))
+  } catch (error) {
+    // The lease runs out by itself: the next attempt only has to wait for it.
+    storeFailure(engine, 'release', error)
+  }
+  if ('error' in end) throw end.error
+  return { value: end.value, replayed: false }
+}
+
+/** The claim is not ours any more: nothing was written, and what is stored is the answer (rule 3). */
+async function adopt<Tx, Value>(held: Held<Tx, Value>, end: End<Value> | undefined): Promise<Answer<Value>> {
+  const { engine, call, lead, lease } = held
+  let seen: SeenRecord | undefined
+  try {
+    seen = await engine.store.find(call.identity, engine.clock.now())
+  } catch (error) {
+    throw storeFailure(engine, 'find', error)
+  }
+  const decision = decide(seen, askOf(call, lease.owner, true))
+  if (decision.do === 'replay') {
+    const found = storedOf(decision.seen)
+    lead.end({ kind: 'stored', stored: found })
+    return replay(engine, call, found)
+  }
+  if (held.commit.undecided()) throw fail('STORE_UNAVAILABLE', { detail: 'the commit is not known yet' })
+  if (end === undefined) throw fail('WORK_TIMEOUT')
+  throw fail('LEASE_LOST', 'error' in end ? { cause: end.error } : {})
+}
+
+/** `onStoreDown: 'run'`: the store could not be asked, and the user chose to run all the same (rule 17). Nothing is stored. */
+export async function unprotected<Tx, Value>(
+  engine: Engine<Tx>,
+  call: Call<Value>,
+  work: LeaseWork<Tx, Value>,
+): Promise<Answer<Value>> {
+  const attempt: LeaseAttempt<Tx> = {
+    key: call.identity.key,
+    scope: call.scope,
+    attempt: 1,
+    generation: engine.clock.now() * 1000,
+    signal: new AbortController().signal,
+    keepFailure: () => undefined,
+    commit: () => Promise.reject(fail('STORE_UNAVAILABLE', { detail: 'this attempt runs unprotected' })),
+  }
+  return { value: await work(attempt), replayed: false }
+}

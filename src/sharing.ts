@@ -1,0 +1,146 @@
+/**
+ * Attempts of one intent in one process share one claim and one bounded wait (rule 6).
+ *
+ * Five hundred equal requests on one server ask the store once: the first leads, the others follow. A follower is given a stored
+ * outcome only; when the leader ends without one, the followers are woken and one of them leads next. The entry lives exactly as long as its
+ * leader is under way, so a failure leaves nothing behind.
+ */
+import { type Clock, sleep } from './clock.js'
+import { fail } from './errors.js'
+import type { Fingerprint } from './fingerprint.js'
+import { retryAfterHeldMs } from './protocol.js'
+
+/** An outcome that is durable, with what its record says. */
+export interface Stored {
+  readonly outcome: Uint8Array
+  readonly fingerprint: Uint8Array
+  readonly generation: number
+}
+
+/** How a leader ended: with a stored outcome, refused at its claim with an error that holds for its followers too, or with neither. */
+export type LeadEnd =
+  | { readonly kind: 'stored'; readonly stored: Stored }
+  | { readonly kind: 'refused'; readonly error: unknown }
+  | { readonly kind: 'nothing' }
+
+/** The leader's side. */
+export interface Lead {
+  /** Another owner, elsewhere, holds the intent; the leader waits. `fingerprint` is the running one where it can be seen. */
+  waiting(fingerprint: Uint8Array | undefined, leftMs: number | undefined): void
+  /** The claim is the leader's; its work runs. */
+  working(): void
+  /** Lets the followers go. Only the first call counts. */
+  end(end: LeadEnd): void
+}
+
+export interface Sharing {
+  /** Becomes the leader, or waits as a follower until a stored outcome is there, until it may lead, or until `waitMs` is over. */
+  join(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored>
+}
+
+interface Entry {
+  phase: 'claiming' | 'waiting' | 'working' | 'ended'
+  readonly fingerprint: Fingerprint
+  heldFingerprint: Uint8Array | undefined
+  heldLeftMs: number | undefined
+  end: LeadEnd
+  changed: Promise<void>
+  change: () => void
+}
+
+export function isLead(joined: Lead | Stored): joined is Lead {
+  return 'working' in joined
+}
+
+export function createSharing(clock: Clock): Sharing {
+  const entries = new Map<string, Entry>()
+
+  async function join(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored> {
+    const until = clock.monotonic() + waitMs
+    for (;;) {
+      const entry = entries.get(name)
+      if (entry === undefined) return lead(name, fingerprint)
+      const leftMs = until - clock.monotonic()
+      if (entry.phase === 'working' || entry.phase === 'waiting') refuseIfUseless(entry, fingerprint, leftMs)
+      // A claim under way is not "running" yet: whoever follows it waits for the store's word, as it would have to on its own.
+      if (entry.phase === 'claiming') await entry.changed
+      else await changedWithin(clock, entry, leftMs)
+      if (entry.phase !== 'ended') continue
+      const stored = take(entry, fingerprint)
+      if (stored !== undefined) return stored
+    }
+  }
+
+  function lead(name: string, fingerprint: Fingerprint): Lead {
+    const entry: Entry = {
+      phase: 'claiming',
+      fingerprint,
+      heldFingerprint: undefined,
+      heldLeftMs: undefined,
+      end: { kind: 'nothing' },
+      changed: Promise.resolve(),
+      change: () => undefined,
+    }
+    arm(entry)
+    entries.set(name, entry)
+
+    function move(phase: Entry['phase']): void {
+      if (entry.phase === 'ended' || entry.phase === phase) return
+      entry.phase = phase
+      if (phase === 'ended') entries.delete(name)
+      entry.change()
+      arm(entry)
+    }
+
+    return {
+      waiting: (heldFingerprint, leftMs) => {
+        entry.heldFingerprint = heldFingerprint
+        entry.heldLeftMs = leftMs
+        move('waiting')
+      },
+      working: () => move('working'),
+      end: (end) => {
+        if (entry.phase !== 'ended') entry.end = end
+        move('ended')
+      },
+    }
+  }
+
+  return { join }
+}
+
+function arm(entry: Entry): void {
+  entry.changed = new Promise((resolve) => {
+    entry.change = resolve
+  })
+}
+
+async function changedWithin(clock: Clock, entry: Entry, leftMs: number): Promise<void> {
+  const stop = new AbortController()
+  await Promise.race([entry.changed, sleep(clock, leftMs, stop.signal)])
+  stop.abort()
+}
+
+/** Refuses a follower that cannot gain by waiting: another request under the same key, or no time left (rule 16). */
+function refuseIfUseless(entry: Entry, fingerprint: Fingerprint, leftMs: number): void {
+  const running = entry.phase === 'working' ? entry.fingerprint.bytes() : entry.heldFingerprint
+  if (running !== undefined && !fingerprint.matches(running)) throw fail('KEY_REUSED')
+  if (leftMs <= 0) throw fail('IN_PROGRESS', { retryAfterMs: retryAfterHeldMs(entry.heldLeftMs) })
+}
+
+/** What an ended leader leaves for a follower; undefined: nothing, the follower has to ask for itself. */
+function take(entry: Entry, fingerprint: Fingerprint): Stored | undefined {
+  switch (entry.end.kind) {
+    case 'stored':
+      if (!fingerprint.matches(entry.end.stored.fingerprint)) throw fail('KEY_REUSED')
+      return entry.end.stored
+    case 'refused':
+      // The verdict on the leader's request says nothing about another request under the same key.
+      if (fingerprint.matches(entry.fingerprint.bytes())) throw entry.end.error
+      return undefined
+    case 'nothing':
+      return undefined
+    default:
+      return entry.end satisfies never
+  }
+}

@@ -1,0 +1,321 @@
+/**
+ * `transaction` mode: claim, work and outcome in one database transaction.
+ *
+ * There is no lease and nothing to clean up: when the process or the connection dies, the database rolls all of it back. The one hard
+ * moment is a COMMIT whose answer is lost; then the record is read back (rule 10), and what it says is the answer.
+ */
+import type { Answer, Call, Ended, ResolvedIntent, TransactionAttempt } from './attempt.js'
+import { sleep } from './clock.js'
+import {
+  askOf,
+  type Engine,
+  encode,
+  eventOf,
+  firstAnswer,
+  pauseMs,
+  refusal,
+  replay,
+  shared,
+  storedOf,
+  storeFailure,
+  watchClock,
+} from './engine.js'
+import { fail } from './errors.js'
+import { decide, settle } from './protocol.js'
+import type { Lead } from './sharing.js'
+import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
+
+/** How long a commit whose answer was lost is asked after before the caller is told to come back, in ms. */
+const readBackMs = 5000
+
+type Work<Tx, Value> = (attempt: TransactionAttempt<Tx>) => Value | Promise<Value>
+
+/** Everything one claim carries along. */
+interface Claim<Tx, Value> {
+  readonly engine: Engine<Tx>
+  readonly transactions: Transactions<Tx>
+  readonly call: Call<Value>
+  readonly owner: string
+  readonly lead: Lead
+  readonly open: OpenTransaction<Tx>
+}
+
+/** Runs the work once, or answers with what an earlier attempt stored. */
+export function runTransaction<Tx, Value>(
+  engine: Engine<Tx>,
+  transactions: Transactions<Tx>,
+  call: Call<Value>,
+  work: Work<Tx, Value>,
+): Promise<Answer<Value>> {
+  return shared(engine, call, async (lead) => {
+    const owner = engine.random.ownerToken()
+    const until = engine.clock.monotonic() + call.policy.waitMs
+    for (let looks = 0; ; looks += 1) {
+      const open = await begin(engine, transactions, call, owner, lead)
+      const answer = await answerTo({ engine, transactions, call, owner, lead, open }, work)
+      if (answer !== 'held') return answer
+      await waitFor(engine, call, open.seen, lead, until, looks)
+    }
+  })
+}
+
+async function begin<Tx>(
+  engine: Engine<Tx>,
+  transactions: Transactions<Tx>,
+  call: ResolvedIntent,
+  owner: string,
+  lead: Lead,
+): Promise<OpenTransaction<Tx>> {
+  try {
+    const open = await transactions.begin({
+      identity: call.identity,
+      owner,
+      fingerprint: call.fingerprint.bytes,
+      timeoutMs: call.policy.workTimeoutMs,
+      callerNowMs: engine.clock.now(),
+    })
+    watchClock(engine, open.seen)
+    return open
+  } catch (error) {
+    const failure = storeFailure(engine, 'claim', error)
+    lead.end({ kind: 'refused', error: failure })
+    throw failure
+  }
+}
+
+async function answerTo<Tx, Value>(
+  claim: Claim<Tx, Value>,
+  work: Work<Tx, Value>,
+): Promise<Answer<Value> | 'held'> {
+  const { engine, call, owner, lead, open } = claim
+  let decision: ReturnType<typeof decide>
+  try {
+    decision = decide(open.seen, askOf(call, owner, open.granted))
+  } catch (error) {
+    await open.rollback()
+    throw error
+  }
+  switch (decision.do) {
+    case 'run':
+    case 'takeOver':
+      return perform(claim, work)
+    case 'replay': {
+      // The reader's transaction has nothing to keep: its end need not be waited for.
+      void open.rollback()
+      const stored = storedOf(decision.seen)
+      lead.end({ kind: 'stored', stored })
+      return replay(engine, call, stored)
+    }
+    case 'abandon': {
+      await open.rollback()
+      const { owner: lost, generation } = decision.seen
+      const { identity, policy } = call
+      await engine.store.abandon({ identity, owner: lost, generation, retainMs: policy.retainMs })
+      throw refusal(engine, call, 'unknown', decision.seen)
+    }
+    case 'own':
+      // A running row of ours can only be a lease under the same token, and tokens are drawn per call: treat it as anybody's.
+      await open.rollback()
+      return 'held'
+    case 'refuse': {
+      await open.rollback()
+      if (decision.because === 'held') return 'held'
+      const error = refusal(engine, call, decision.because, decision.seen)
+      lead.end({ kind: 'refused', error })
+      throw error
+    }
+    default:
+      return decision satisfies never
+  }
+}
+
+/** Waits outside the pool for another owner, or refuses when the time is over. */
+async function waitFor<Tx>(
+  engine: Engine<Tx>,
+  call: ResolvedIntent,
+  seen: SeenRecord | undefined,
+  lead: Lead,
+  until: number,
+  looks: number,
+): Promise<void> {
+  const leftMs = until - engine.clock.monotonic()
+  if (leftMs <= 0) {
+    const error = refusal(engine, call, 'held', seen)
+    lead.end({ kind: 'refused', error })
+    throw error
+  }
+  lead.waiting(seen?.live ? seen.fingerprint : undefined, seen?.leftMs)
+  await sleep(engine.clock, Math.min(leftMs, pauseMs(engine, looks)))
+}
+
+async function perform<Tx, Value>(claim: Claim<Tx, Value>, work: Work<Tx, Value>): Promise<Answer<Value>> {
+  const { engine, call, lead, open } = claim
+  const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
+  // Taken before the handler can change its input (rule 15).
+  call.fingerprint.bytes()
+  lead.working()
+  engine.events.emit('claimed', eventOf(call, granted))
+  if (open.seen?.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
+
+  const control = new AbortController()
+  open.onLost((cause) => control.abort(fail('STORE_UNAVAILABLE', { cause })))
+  let noReturn = false
+  const attempt: TransactionAttempt<Tx> = {
+    key: call.identity.key,
+    scope: call.scope,
+    attempt: granted.attempts,
+    generation: granted.generation,
+    signal: control.signal,
+    keepFailure: () => {
+      noReturn = true
+    },
+    tx: open.tx,
+  }
+
+  const end = await within(claim, control, () => work(attempt))
+  if (end === 'late') {
+    void open.settle()
+    await open.rollback('abandon')
+    throw fail('WORK_TIMEOUT', { detail: 'it was rolled back' })
+  }
+  await open.settle()
+  const ended =
+    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  const settlement = settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure })
+  if (settlement === 'forget') return forget(claim, end)
+  return save(claim, end, ended, settlement === 'saveAlone')
+}
+
+type End<Value> = { readonly value: Value } | { readonly error: unknown }
+
+/** Runs the work under its time limit; `late` when the limit came first. */
+async function within<Tx, Value>(
+  { engine, call }: Claim<Tx, Value>,
+  control: AbortController,
+  work: () => Value | Promise<Value>,
+): Promise<End<Value> | 'late'> {
+  let cancel: () => void = () => undefined
+  const late = new Promise<'late'>((resolve) => {
+    cancel = engine.clock.schedule(call.policy.workTimeoutMs, () => {
+      control.abort(fail('WORK_TIMEOUT'))
+      resolve('late')
+    })
+  })
+  const done = (async () => work())().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  const end = await Promise.race([done, late])
+  cancel()
+  return end
+}
+
+/** Nothing is kept: the work's writes are rolled back and the key is free. */
+async function forget<Tx, Value>(claim: Claim<Tx, Value>, end: End<Value>): Promise<Answer<Value>> {
+  const { engine, call, open } = claim
+  await open.rollback()
+  engine.events.emit('released', eventOf(call, { generation: open.generation }))
+  if ('value' in end) return { value: end.value, replayed: false }
+  throw ofWork(claim, end.error)
+}
+
+/** An error of the work as the caller gets it: its own, unless the database chose it as a victim of a rival (rule 21). */
+function ofWork<Tx, Value>(claim: Claim<Tx, Value>, error: unknown): unknown {
+  return claim.transactions.isConflict(error) ? fail('TRANSACTION_CONFLICT', { cause: error }) : error
+}
+
+async function save<Tx, Value>(
+  claim: Claim<Tx, Value>,
+  end: End<Value>,
+  ended: Ended,
+  undoWork: boolean,
+): Promise<Answer<Value>> {
+  const { call, open } = claim
+  const outcome = encode(call, ended.outcome)
+  const wish = { fingerprint: call.fingerprint.bytes(), outcome, retainMs: call.policy.retainMs }
+  let answer = await open.save({ ...wish, undoWork })
+  // A refusal answered after a swallowed constraint error has no writes left to lose: it is saved alone. A success has.
+  if (answer.kind === 'aborted' && !undoWork && isRefusal(ended))
+    answer = await open.save({ ...wish, undoWork: true })
+  if (answer.kind !== 'committed') await open.rollback()
+  return afterSave(claim, end, outcome, answer)
+}
+
+function isRefusal({ outcome }: Ended): boolean {
+  return outcome.kind === 'reply' && outcome.reply.status >= 400
+}
+
+async function afterSave<Tx, Value>(
+  claim: Claim<Tx, Value>,
+  end: End<Value>,
+  outcome: Uint8Array,
+  answer: SaveAnswer,
+): Promise<Answer<Value>> {
+  const { engine, call, lead, open } = claim
+  switch (answer.kind) {
+    case 'committed': {
+      const { generation } = open
+      engine.events.emit('completed', eventOf(call, { generation }))
+      lead.end({ kind: 'stored', stored: { outcome, fingerprint: call.fingerprint.bytes(), generation } })
+      return firstAnswer(call, outcome, end)
+    }
+    case 'refused':
+      return adopt(claim)
+    case 'rolledBack':
+      throw ofWork(claim, answer.error)
+    case 'aborted':
+      throw fail('TRANSACTION_ABORTED', { cause: answer.error })
+    case 'ambiguous':
+      engine.events.emit('storeError', { during: 'commit', error: answer.error })
+      return readBack(claim, end, outcome)
+    default:
+      return answer satisfies never
+  }
+}
+
+/** A rival's record stands where ours should have been written: what it says is the answer. */
+async function adopt<Tx, Value>(claim: Claim<Tx, Value>): Promise<Answer<Value>> {
+  const { engine, call, owner, lead } = claim
+  let seen: SeenRecord | undefined
+  try {
+    seen = await engine.store.find(call.identity, engine.clock.now())
+  } catch (error) {
+    throw storeFailure(engine, 'find', error)
+  }
+  const decision = decide(seen, askOf(call, owner, false))
+  if (decision.do === 'replay') {
+    const stored = storedOf(decision.seen)
+    lead.end({ kind: 'stored', stored })
+    return replay(engine, call, stored)
+  }
+  throw refusal(engine, call, decision.do === 'refuse' ? decision.because : 'held', seen)
+}
+
+/** Finds out what became of a commit whose answer was lost (rule 10). */
+async function readBack<Tx, Value>(
+  claim: Claim<Tx, Value>,
+  end: End<Value>,
+  outcome: Uint8Array,
+): Promise<Answer<Value>> {
+  const { engine, transactions, call, owner, lead } = claim
+  const until = engine.clock.monotonic() + readBackMs
+  for (let looks = 0; ; looks += 1) {
+    const found = await transactions.readBack(call.identity, engine.clock.now()).catch((error: unknown) => {
+      engine.events.emit('storeError', { during: 'readBack', error })
+      return undefined
+    })
+    const seen = found?.seen
+    if (seen?.state === 'done' && seen.live) {
+      if (!call.fingerprint.matches(seen.fingerprint)) throw refusal(engine, call, 'mismatched', seen)
+      const stored = storedOf(seen)
+      lead.end({ kind: 'stored', stored })
+      if (seen.owner !== owner) return replay(engine, call, stored)
+      engine.events.emit('completed', eventOf(call, seen))
+      return firstAnswer(call, outcome, end)
+    }
+    if (found?.undecided === false) throw fail('STORE_UNAVAILABLE', { detail: 'the work was rolled back' })
+    if (engine.clock.monotonic() >= until)
+      throw fail('STORE_UNAVAILABLE', { detail: 'the commit is not known yet' })
+    await sleep(engine.clock, pauseMs(engine, looks))
+  }
+}
