@@ -50,19 +50,25 @@ function nextByte(scan: Scan): number {
 function scanValue(scan: Scan, depth: number): void {
   switch (nextByte(scan)) {
     case code.openObject:
-      return scanObject(scan, depth + 1)
+      scanObject(scan, depth + 1)
+      break
     case code.openArray:
-      return scanArray(scan, depth + 1)
+      scanArray(scan, depth + 1)
+      break
     case code.quote:
-      return scanString(scan)
+      scanString(scan)
+      break
     case 0x6e:
-      return scanWord(scan, 'null')
+      scanWord(scan, 'null')
+      break
     case 0x74:
-      return scanWord(scan, 'true')
+      scanWord(scan, 'true')
+      break
     case 0x66:
-      return scanWord(scan, 'false')
+      scanWord(scan, 'false')
+      break
     default:
-      return scanNumber(scan)
+      scanNumber(scan)
   }
 }
 

@@ -133,5 +133,5 @@ function putExponent(sink: Sink, exponent: number): void {
 
 /** Writes a safe integer in decimal; the caller has made room for 17 bytes. */
 export function putInteger(sink: Sink, value: number): void {
-  sink.length += sink.bytes.latin1Write(String(value), sink.length)
+  sink.length += sink.bytes.write(String(value), sink.length, 'latin1')
 }

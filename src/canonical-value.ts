@@ -35,10 +35,10 @@ export function digestOfValue(input: unknown): string | undefined {
 }
 
 /** What JSON sees in place of a value: the answer of its toJSON, or what a wrapper object holds. */
-function shown(value: unknown, name: string): unknown {
+function shown(value: unknown, name: string | number): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
   const { toJSON } = value as { toJSON?: unknown }
-  const answer: unknown = typeof toJSON === 'function' ? toJSON.call(value, name) : value
+  const answer: unknown = typeof toJSON === 'function' ? toJSON.call(value, String(name)) : value
   if (answer instanceof Number) return Number(answer)
   if (answer instanceof String) return String(answer)
   if (answer instanceof Boolean || answer instanceof BigInt) return answer.valueOf()
@@ -53,28 +53,37 @@ function writeValue(sink: Sink, value: unknown, depth: number): void {
   reserve(sink, 32)
   switch (typeof value) {
     case 'string':
-      return writeString(sink, value)
+      writeString(sink, value)
+      break
     case 'number':
-      return writeNumber(sink, value)
+      writeNumber(sink, value)
+      break
     case 'boolean':
-      return put(sink, value ? 0x74 : 0x66)
+      put(sink, value ? 0x74 : 0x66)
+      break
     case 'bigint':
-      return writeDecimal(sink, String(value))
+      writeDecimal(sink, String(value))
+      break
     case 'object':
-      if (value === null) return put(sink, 0x6e)
-      if (value instanceof Uint8Array) return writeBytes(sink, value)
-      if (depth === deepest) throw invalid(`it is cyclic or nested deeper than ${deepest} levels`)
-      return Array.isArray(value) ? writeArray(sink, value, depth + 1) : writeObject(sink, value, depth + 1)
+      if (value === null) put(sink, 0x6e)
+      else writeContent(sink, value, depth + 1)
+      break
     default:
       // Elements of an array that have no JSON; members and whole values without it never come here.
-      return put(sink, 0x6e)
+      put(sink, 0x6e)
   }
+}
+
+function writeContent(sink: Sink, value: object, depth: number): void {
+  if (depth > deepest) throw invalid(`it is cyclic or nested deeper than ${deepest} levels`)
+  if (value instanceof Uint8Array) writeBytes(sink, value)
+  else if (Array.isArray(value)) writeArray(sink, value, depth)
+  else writeObject(sink, value, depth)
 }
 
 function writeArray(sink: Sink, array: readonly unknown[], depth: number): void {
   put(sink, code.openArray)
-  for (let index = 0; index < array.length; index += 1)
-    writeValue(sink, shown(array[index], String(index)), depth)
+  for (let index = 0; index < array.length; index += 1) writeValue(sink, shown(array[index], index), depth)
   reserve(sink, 1)
   put(sink, code.closeArray)
 }
@@ -125,11 +134,13 @@ function writeString(sink: Sink, text: string): void {
 }
 
 function writeNumber(sink: Sink, value: number): void {
-  if (!Number.isFinite(value)) return put(sink, 0x6e)
-  // Without a zero at its end, a small integer is its own canonical form.
-  if ((value | 0) !== value || value % 10 === 0) return writeDecimal(sink, String(value))
-  putInteger(sink, value)
-  put(sink, code.semicolon)
+  if (!Number.isFinite(value)) put(sink, 0x6e)
+  else if ((value | 0) !== value || value % 10 === 0) writeDecimal(sink, String(value))
+  else {
+    // A small integer without a zero at its end is its own canonical form.
+    putInteger(sink, value)
+    put(sink, code.semicolon)
+  }
 }
 
 function writeDecimal(sink: Sink, text: string): void {

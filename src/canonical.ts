@@ -155,7 +155,10 @@ function copy(bytes: Buffer, to: number, start: number, end: number): number {
 
 /** Writes one code point, or a lone surrogate, as UTF-8 does; the caller has made room for four bytes. */
 export function putCodePoint(sink: Sink, point: number): void {
-  if (point < 0x80) return put(sink, point)
+  if (point < 0x80) {
+    put(sink, point)
+    return
+  }
   if (point < 0x800) put(sink, 0xc0 | (point >> 6))
   else {
     if (point < 0x10000) put(sink, 0xe0 | (point >> 12))

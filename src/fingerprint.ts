@@ -152,11 +152,10 @@ function eager(meaning: Buffer): Fingerprint {
 
 function fingerprint(exact: Buffer, meaning: () => Buffer): Fingerprint {
   // Replaced by its answer, so that the body is neither kept nor read again once the work may change it.
-  let known: Buffer | (() => Buffer) = () =>
-    Buffer.concat([Buffer.of(version), exact, meaning()], storedLength)
+  let known: Buffer | (() => Buffer) = meaning
 
   function bytes(): Buffer {
-    if (typeof known === 'function') known = known()
+    if (typeof known === 'function') known = Buffer.concat([Buffer.of(version), exact, known()], storedLength)
     return known
   }
 
