@@ -137,24 +137,34 @@ function scanString(scan: Scan): void {
   put(sink, code.quote)
   scan.at += 1
   for (;;) {
-    const { bytes } = sink
-    let { at } = scan
-    let { length } = sink
-    let byte = 0
-    for (; at < source.length; at += 1) {
-      byte = source[at] ?? 0
-      if (byte === code.quote || byte === 0x5c || byte < 0x20) break
-      bytes[length] = byte
-      length += 1
-    }
-    scan.at = at
-    sink.length = length
-    if (at === source.length || byte < 0x20) throw malformed(scan)
+    const end = endOfPlain(source, scan.at)
+    putPlain(sink, source, scan.at, end)
+    scan.at = end
+    const byte = source[end] ?? 0
     if (byte === code.quote) break
+    if (byte !== code.backslash) throw malformed(scan)
     scanEscape(scan)
   }
   scan.at += 1
   put(sink, code.endOfString)
+}
+
+/** Where a run of bytes that stand for themselves ends: at a quote, a backslash, a control character or the end. */
+function endOfPlain(source: Uint8Array, start: number): number {
+  let at = start
+  for (; at < source.length; at += 1) {
+    const byte = source[at] ?? 0
+    if (byte === code.quote || byte === code.backslash || byte < 0x20) break
+  }
+  return at
+}
+
+/** Below 32 bytes a loop is faster than the call. */
+function putPlain(sink: Sink, source: Uint8Array, start: number, end: number): void {
+  const { bytes, length } = sink
+  if (end - start > 32) bytes.set(source.subarray(start, end), length)
+  else for (let at = start; at < end; at += 1) bytes[length + at - start] = source[at] ?? 0
+  sink.length = length + end - start
 }
 
 function scanEscape(scan: Scan): void {
@@ -170,7 +180,9 @@ function scanEscape(scan: Scan): void {
   // A pair of escaped surrogates is one character, the same as when it is sent as four bytes; an unpaired one stays as it is.
   const isHigh = unit >= 0xd800 && unit < 0xdc00
   const low =
-    isHigh && source[scan.at] === 0x5c && source[scan.at + 1] === 0x75 ? hexUnit(source, scan.at + 2) : 0
+    isHigh && source[scan.at] === code.backslash && source[scan.at + 1] === 0x75
+      ? hexUnit(source, scan.at + 2)
+      : 0
   if (low !== undefined && low >= 0xdc00 && low < 0xe000) {
     putCodePoint(sink, 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))
     scan.at += 6
@@ -180,7 +192,7 @@ function scanEscape(scan: Scan): void {
 function unescaped(kind: number): number | undefined {
   switch (kind) {
     case code.quote:
-    case 0x5c:
+    case code.backslash:
     case 0x2f:
       return kind
     case 0x62:

@@ -133,5 +133,10 @@ function putExponent(sink: Sink, exponent: number): void {
 
 /** Writes a safe integer in decimal; the caller has made room for 17 bytes. */
 export function putInteger(sink: Sink, value: number): void {
+  if (value > -10 && value < 10) {
+    if (value < 0) put(sink, code.minus)
+    put(sink, code.zero + Math.abs(value))
+    return
+  }
   sink.length += sink.bytes.write(String(value), sink.length, 'latin1')
 }

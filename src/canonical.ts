@@ -39,6 +39,7 @@ export const code = {
   nine: 0x39,
   semicolon: 0x3b,
   openArray: 0x5b,
+  backslash: 0x5c,
   closeArray: 0x5d,
   openObject: 0x7b,
   closeObject: 0x7d,
@@ -102,8 +103,9 @@ export function startMember(sink: Sink): void {
 
 /** Puts the members noted since `base` in order and forgets them. */
 export function endMembers(sink: Sink, base: number): void {
-  for (let index = base + 1; index < sink.count; index += 1) {
-    if (compareMembers(sink.bytes, startOf(sink, index - 1), startOf(sink, index)) > 0) {
+  const { bytes, starts, count } = sink
+  for (let index = base + 1; index < count; index += 1) {
+    if (compareMembers(bytes, startOf(starts, index - 1), startOf(starts, index)) > 0) {
       reorder(sink, base)
       break
     }
@@ -112,28 +114,39 @@ export function endMembers(sink: Sink, base: number): void {
 }
 
 function reorder(sink: Sink, base: number): void {
-  const { count, length } = sink
-  const first = startOf(sink, base)
+  const { starts, count, length } = sink
+  const first = startOf(starts, base)
   reserve(sink, length - first)
   const { bytes } = sink
   let to = length
   for (const index of sortedMembers(sink, base)) {
-    const end = index + 1 === count ? length : startOf(sink, index + 1)
-    to = copy(bytes, to, startOf(sink, index), end)
+    const end = index + 1 === count ? length : startOf(starts, index + 1)
+    to = copy(bytes, to, startOf(starts, index), end)
   }
   bytes.copyWithin(first, length, to)
 }
 
+/** Stable in both ways: members of one name stay as they were sent. */
 function sortedMembers(sink: Sink, base: number): number[] {
-  const { bytes } = sink
+  const { bytes, starts, count } = sink
   const order: number[] = []
-  for (let index = base; index < sink.count; index += 1) order.push(index)
-  // Array.prototype.sort is stable: members of one name stay as they were sent.
-  return order.sort((left, right) => compareMembers(bytes, startOf(sink, left), startOf(sink, right)))
+  // By insertion for the few members that objects have; above 24 the square of their number would tell.
+  const few = count - base <= 24
+  for (let index = base; index < count; index += 1) {
+    let place = order.length
+    const start = startOf(starts, index)
+    while (few && place > 0 && compareMembers(bytes, startOf(starts, order[place - 1] ?? 0), start) > 0) {
+      order[place] = order[place - 1] ?? 0
+      place -= 1
+    }
+    order[place] = index
+  }
+  if (few) return order
+  return order.sort((left, right) => compareMembers(bytes, startOf(starts, left), startOf(starts, right)))
 }
 
-function startOf(sink: Sink, index: number): number {
-  return sink.starts[index] ?? 0
+function startOf(starts: Int32Array, index: number): number {
+  return starts[index] ?? 0
 }
 
 /** Compares the names of two members. The end of a string is a byte that no string holds, so neither is read past its name. */

@@ -6,6 +6,7 @@ import type { Answer, Call, LeaseAttempt, TransactionAttempt } from './attempt.j
 import type { Clock } from './clock.js'
 import { fail } from './errors.js'
 import type { Events } from './events.js'
+import { checkScope } from './key.js'
 import type { Mode, Options, Policy } from './options.js'
 
 const door = Symbol.for('retrysafe.core.1')
@@ -20,6 +21,26 @@ export interface SurfaceOptions {
   readonly problemBase?: string
 }
 
+/** Names of {@link SurfaceOptions}. */
+export const surfaceOptions: readonly string[] = ['scope', 'maxBodyBytes', 'problemBase']
+
+/** Refuses surface options of the wrong kind: `OPTION_INVALID`. */
+export function checkSurfaceOptions({ scope, maxBodyBytes, problemBase }: SurfaceOptions): void {
+  if (typeof scope === 'string') checkScope(scope)
+  else if (scope !== undefined && typeof scope !== 'function') {
+    throw fail('OPTION_INVALID', { detail: 'scope must be a text or a function of the request' })
+  }
+  if (maxBodyBytes !== undefined && !(Number.isSafeInteger(maxBodyBytes) && maxBodyBytes >= 0)) {
+    throw fail('OPTION_INVALID', { detail: 'maxBodyBytes must be a whole number of bytes' })
+  }
+  if (
+    problemBase !== undefined &&
+    (typeof problemBase !== 'string' || !/^(\/|https?:\/\/)[\x21-\x7e]*$/.test(problemBase))
+  ) {
+    throw fail('OPTION_INVALID', { detail: 'problemBase must be a path or a URL' })
+  }
+}
+
 /** What a surface may do with an instance. */
 export interface Core<Tx = unknown> {
   readonly clock: Clock
@@ -31,7 +52,7 @@ export interface Core<Tx = unknown> {
   /** Runs a call in the mode its policy names. */
   execute<Value>(
     call: Call<Value>,
-    work: (attempt: TransactionAttempt<Tx> | LeaseAttempt<Tx>) => Value | Promise<Value>,
+    work: (attempt: TransactionAttempt<Tx> & LeaseAttempt<Tx>) => Value | Promise<Value>,
   ): Promise<Answer<Value>>
 }
 

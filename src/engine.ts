@@ -105,7 +105,7 @@ export function refusal<Tx>(
   return error
 }
 
-function refusalError(because: Refusal, seen: SeenRecord | undefined): RetrysafeError {
+export function refusalError(because: Refusal, seen: SeenRecord | undefined): RetrysafeError {
   switch (because) {
     case 'mismatched':
       return fail('KEY_REUSED')

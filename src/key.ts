@@ -41,7 +41,7 @@ export function keyFromHeader(lines: readonly string[]): string | undefined {
   if (line === undefined) return undefined
   if (lines.length > 1) throw fail('KEY_INVALID', { detail: 'the header was sent more than once' })
   if (line.length > longestHeader) throw fail('KEY_INVALID', { detail: 'the header is too long' })
-  const value = line.trim()
+  const value = line.replace(/^[ \t]+|[ \t]+$/g, '')
   if (value === '') throw fail('KEY_INVALID', { detail: 'the header is blank' })
   const key = value.startsWith('"') ? unquoted(value) : bare(value)
   if (key.length > longestName)
@@ -153,4 +153,11 @@ function nextTick(last: { ms: number; count: number } | undefined, now: number, 
  */
 export function recordDigest(key: string, scope: string): string {
   return createHash('sha256').update(`${key.length}:${key}${scope}`).digest('hex').slice(0, 16)
+}
+
+/** The inverse of {@link recordScope}. */
+export function splitRecordScope(joined: string): { scope: string; operation: string | undefined } {
+  const at = joined.indexOf('\u001f')
+  if (at === -1) return { scope: joined, operation: undefined }
+  return { scope: joined.slice(at + 1), operation: joined.slice(0, at) }
 }

@@ -55,7 +55,7 @@ interface Kept extends Lease {
   arm(): void
 }
 
-export function createKeeper(store: Store<never>, clock: Clock, events: Events): Keeper {
+export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events): Keeper {
   const kept = new Set<Kept>()
   let cancelRound: (() => void) | undefined
 

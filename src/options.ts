@@ -122,8 +122,8 @@ export function checkOptions(options: unknown, alsoAllowed: readonly string[] = 
 }
 
 /** Merges options (later ones win), fills in the defaults and checks what only shows in combination. */
-export function resolvePolicy(
-  store: Store<never>,
+export function resolvePolicy<Tx>(
+  store: Store<Tx>,
   mode: Mode | undefined,
   ...layers: readonly Options[]
 ): Policy {

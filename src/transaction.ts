@@ -28,7 +28,7 @@ import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './st
 /** How long a commit whose answer was lost is asked after before the caller is told to come back, in ms. */
 const readBackMs = 5000
 
-type Work<Tx, Value> = (attempt: TransactionAttempt<Tx>) => Value | Promise<Value>
+export type TransactionWork<Tx, Value> = (attempt: TransactionAttempt<Tx>) => Value | Promise<Value>
 
 /** Everything one claim carries along. */
 interface Claim<Tx, Value> {
@@ -45,7 +45,7 @@ export function runTransaction<Tx, Value>(
   engine: Engine<Tx>,
   transactions: Transactions<Tx>,
   call: Call<Value>,
-  work: Work<Tx, Value>,
+  work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   return shared(engine, call, async (lead) => {
     const owner = engine.random.ownerToken()
@@ -85,7 +85,7 @@ async function begin<Tx>(
 
 async function answerTo<Tx, Value>(
   claim: Claim<Tx, Value>,
-  work: Work<Tx, Value>,
+  work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value> | 'held'> {
   const { engine, call, owner, lead, open } = claim
   let decision: ReturnType<typeof decide>
@@ -148,7 +148,10 @@ async function waitFor<Tx>(
   await sleep(engine.clock, Math.min(leftMs, pauseMs(engine, looks)))
 }
 
-async function perform<Tx, Value>(claim: Claim<Tx, Value>, work: Work<Tx, Value>): Promise<Answer<Value>> {
+async function perform<Tx, Value>(
+  claim: Claim<Tx, Value>,
+  work: TransactionWork<Tx, Value>,
+): Promise<Answer<Value>> {
   const { engine, call, lead, open } = claim
   const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
   // Taken before the handler can change its input (rule 15).

@@ -1,0 +1,120 @@
+/**
+ * What an operator does: look at records, decide about those that are stuck, sweep.
+ *
+ * Every verdict names the generation that was seen (rule 3): when another attempt has moved on meanwhile, nothing is written and the answer is false.
+ */
+import { type Engine, storedOf, storeFailure } from './engine.js'
+import { fail } from './errors.js'
+import { checkKey, recordScope, splitRecordScope } from './key.js'
+import { decodeOutcome, encodeOutcome, type Outcome, type StoredReply } from './outcome.js'
+import type { Identity, Operating, RecordState } from './store.js'
+import { sweepAll } from './sweeper.js'
+
+/** Names a record. */
+export interface RecordName {
+  readonly key: string
+  readonly scope: string
+  readonly operation?: string | undefined
+}
+
+/** A record as an operator sees it. */
+export interface RecordView extends RecordName {
+  readonly operation: string | undefined
+  readonly state: RecordState
+  readonly generation: number
+  readonly attempts: number
+  /** Running: the lease has not run out. Else: retention is not past. */
+  readonly live: boolean
+  /** What is left until that end, in ms. */
+  readonly leftMs: number
+}
+
+/** What an operator found out about an unknown record. */
+export type Resolution =
+  /** It did not take effect: the next attempt runs. */
+  | { readonly done: false }
+  /** It took effect, and this is its answer: a value for the API, a reply for HTTP. */
+  | { readonly done: true; readonly value?: unknown; readonly reply?: StoredReply }
+
+export interface Operator {
+  /** Records, in no particular order. `limit` is 100 by default. */
+  list(filter?: { states?: readonly RecordState[]; limit?: number }): Promise<readonly RecordView[]>
+  /** One record with its outcome, or undefined. Throws `RECORD_CORRUPT` when the outcome cannot be read. */
+  show(name: RecordName): Promise<(RecordView & { readonly outcome?: Outcome }) | undefined>
+  /** Frees a record that is unknown, dead, or running past its lease: the next attempt runs. False: it has moved on. */
+  release(name: RecordName & { readonly generation: number }): Promise<boolean>
+  /** Says what became of an unknown record. False: it has moved on. */
+  resolve(name: RecordName & { readonly generation: number }, resolution: Resolution): Promise<boolean>
+  /** Removes what is past retention; answers how many records went. */
+  sweep(): Promise<number>
+}
+
+export function createOperator<Tx>(
+  engine: Engine<Tx>,
+  limits: { readonly retainMs: number; readonly maxReplyBytes: number },
+): Operator {
+  const { store } = engine
+  const { retainMs, maxReplyBytes } = limits
+
+  function operating(): Operating {
+    if (store.operating !== undefined) return store.operating
+    throw fail('OPTION_INVALID', { detail: `the ${store.name} store cannot list its records` })
+  }
+
+  async function asked<Result>(during: string, ask: () => Promise<Result>): Promise<Result> {
+    try {
+      return await ask()
+    } catch (error) {
+      throw storeFailure(engine, during, error)
+    }
+  }
+
+  const list: Operator['list'] = (filter = {}) =>
+    asked('list', async () => {
+      const rows = await operating().list({ limit: 100, ...filter })
+      return rows.map(({ identity, ...rest }) => ({
+        key: identity.key,
+        ...splitRecordScope(identity.scope),
+        ...rest,
+      }))
+    })
+
+  const show: Operator['show'] = (name) =>
+    asked('show', async () => {
+      const identity = identityOf(name)
+      const seen = await store.find(identity, engine.clock.now())
+      if (seen === undefined) return undefined
+      const { state, generation, attempts, live, leftMs } = seen
+      const view = {
+        key: identity.key,
+        ...splitRecordScope(identity.scope),
+        state,
+        generation,
+        attempts,
+        live,
+        leftMs,
+      }
+      return state === 'done' ? { ...view, outcome: decodeOutcome(storedOf(seen).outcome) } : view
+    })
+
+  const release: Operator['release'] = (name) =>
+    asked('release', () =>
+      operating().resolveReleased({ identity: identityOf(name), generation: name.generation, retainMs }),
+    )
+
+  const resolve: Operator['resolve'] = (name, resolution) => {
+    if (!resolution.done) return release(name)
+    const { value, reply } = resolution
+    const outcome = encodeOutcome(reply ? { kind: 'reply', reply } : { kind: 'value', value }, maxReplyBytes)
+    const { generation } = name
+    return asked('resolve', () =>
+      operating().resolveDone({ identity: identityOf(name), generation, outcome, retainMs }),
+    )
+  }
+
+  return { list, show, release, resolve, sweep: () => asked('sweep', () => sweepAll(engine)) }
+}
+
+function identityOf({ key, scope, operation }: RecordName): Identity {
+  return { key: checkKey(key), scope: recordScope(scope, operation) }
+}

@@ -1,0 +1,137 @@
+/**
+ * `within`: one intent inside the caller's own open transaction, behind a savepoint.
+ *
+ * The caller's COMMIT, which is not seen here, makes it true; so nothing is emitted, cached or told to followers, no setting of
+ * the transaction is changed, and a refusal leaves it usable (rule 7). It never waits: a connection would be held meanwhile (rule 6).
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Answer, Call, TransactionAttempt } from './attempt.js'
+import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
+import { fail } from './errors.js'
+import { decodeOutcome } from './outcome.js'
+import { decide, settle } from './protocol.js'
+import type { OpenTransaction, Transactions } from './store.js'
+import type { TransactionWork } from './transaction.js'
+
+export type Within<Tx> = <Value>(
+  tx: Tx,
+  call: Call<Value>,
+  work: TransactionWork<Tx, Value>,
+) => Promise<Answer<Value>>
+
+export function createWithin<Tx extends object>(
+  engine: Engine<Tx>,
+  transactions: Transactions<Tx>,
+): Within<Tx> {
+  /** The last intent under way in each transaction: savepoints nest, so two at a time would tear each other down. */
+  const tails = new WeakMap<Tx, Promise<unknown>>()
+  const inside = new AsyncLocalStorage<Tx>()
+
+  return async function within(tx, call, work) {
+    if (inside.getStore() === tx) {
+      throw fail('OPTION_INVALID', {
+        detail: 'within is already running an intent in this transaction; it cannot be nested',
+      })
+    }
+    const before = tails.get(tx) ?? Promise.resolve()
+    const run = before.then(() => inside.run(tx, () => runWithin(engine, transactions, tx, call, work)))
+    tails.set(
+      tx,
+      run.catch(() => undefined),
+    )
+    return run
+  }
+}
+
+async function runWithin<Tx, Value>(
+  engine: Engine<Tx>,
+  transactions: Transactions<Tx>,
+  tx: Tx,
+  call: Call<Value>,
+  work: TransactionWork<Tx, Value>,
+): Promise<Answer<Value>> {
+  const owner = engine.random.ownerToken()
+  const open = await transactions.within(tx, {
+    identity: call.identity,
+    owner,
+    fingerprint: call.fingerprint.bytes,
+    timeoutMs: call.policy.workTimeoutMs,
+    callerNowMs: engine.clock.now(),
+  })
+  let saved = false
+  try {
+    const decision = decide(open.seen, askOf(call, owner, open.granted))
+    switch (decision.do) {
+      case 'run':
+      case 'takeOver': {
+        const answer = await perform(engine, call, open, work)
+        saved = answer.stored
+        return answer
+      }
+      case 'replay':
+        return { value: call.format.toValue(decodeOutcome(storedOf(decision.seen).outcome)), replayed: true }
+      case 'abandon':
+        throw refusalError('unknown', decision.seen)
+      case 'own':
+        throw refusalError('held', decision.seen)
+      case 'refuse':
+        throw refusalError(decision.because, decision.seen)
+      default:
+        return decision satisfies never
+    }
+  } finally {
+    if (!saved) await open.rollback()
+  }
+}
+
+async function perform<Tx, Value>(
+  { clock }: Engine<Tx>,
+  call: Call<Value>,
+  open: OpenTransaction<Tx>,
+  work: TransactionWork<Tx, Value>,
+): Promise<Answer<Value> & { stored: boolean }> {
+  const fingerprint = call.fingerprint.bytes()
+  const control = new AbortController()
+  const { workTimeoutMs, retainMs } = call.policy
+  const cancel = clock.schedule(workTimeoutMs, () => control.abort(fail('WORK_TIMEOUT')), 'background')
+  let noReturn = false
+  const attempt: TransactionAttempt<Tx> = {
+    key: call.identity.key,
+    scope: call.scope,
+    attempt: (open.seen?.attempts ?? 0) + 1,
+    generation: open.generation,
+    signal: control.signal,
+    keepFailure: () => {
+      noReturn = true
+    },
+    tx: open.tx,
+  }
+  const end = await (async () => work(attempt))().then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  cancel()
+  await open.settle()
+  const ended =
+    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  const settlement = settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure })
+  if (settlement === 'forget') {
+    if ('error' in end) throw end.error
+    return { value: end.value, replayed: false, stored: false }
+  }
+  const outcome = encode(call, ended.outcome)
+  const answer = await open.save({ fingerprint, outcome, retainMs, undoWork: settlement === 'saveAlone' })
+  switch (answer.kind) {
+    case 'committed':
+      return { ...firstAnswer(call, outcome, end), stored: true }
+    case 'refused':
+      throw refusalError('held', undefined)
+    case 'aborted':
+      throw fail('TRANSACTION_ABORTED', { cause: answer.error })
+    case 'rolledBack':
+    case 'ambiguous':
+      throw answer.error
+    default:
+      return answer satisfies never
+  }
+}
