@@ -40,11 +40,12 @@ button {
 button:hover { filter: brightness(1.08); }
 button:disabled { opacity: .6; cursor: progress; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-#order-status { min-height: 1.5em; margin: .5rem 0 -.5rem; color: var(--quiet); font-size: .9rem; }
+#order-status { margin: .75rem 0 0; color: var(--quiet); font-size: .9rem; }
+#order-status:empty { margin: 0; }
 ol { list-style: none; padding: 0; margin: 0; }
 li p { margin: 1rem 0 .35rem; color: var(--quiet); }
 code { font: .84rem/1.5 ui-monospace, monospace; }
-pre { margin: 0; padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card);
+pre { margin: 0; padding: .75rem; overflow-x: auto; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; }
 footer { display: flex; gap: 1.25rem; flex-wrap: wrap; margin-top: 2rem; }
 a { color: var(--accent); }

@@ -103,20 +103,25 @@ function form(page: OrderPage): string {
 </form>`
 }
 
-/** Three lines to paste into a shell, in this order. */
+/** Three commands to paste into a shell, in this order. The origin is pasted too: take it from the port, not from a request. */
 export function exampleCommands(
   origin: string,
   key: string,
 ): { readonly says: string; readonly command: string }[] {
-  const post = (total: number, flags: string) =>
-    `curl ${flags} ${origin}/orders -H 'Idempotency-Key: ${key}' -H 'Content-Type: application/json' ` +
-    `-d '{"customerId":"curl","totalCents":${total}}'`
+  const post = (flags: string, withKey: string, total: number) =>
+    [
+      `curl ${origin}/orders`,
+      `-H 'Idempotency-Key: ${withKey}'`,
+      `-H 'Content-Type: application/json'`,
+      `-d '{"customerId":"curl","totalCents":${total}}' ${flags}`,
+    ].join(' \\\n  ')
+  const statusOnly = `-s -o /dev/null -w '%{http_code}\\n'`
   return [
-    { says: 'Run it twice: the second answer is the first one, replayed.', command: post(4000, '-i') },
-    { says: 'The same key for another total is refused: 422.', command: post(4001, '-i') },
+    { says: 'Run it twice: the second answer is the first one, replayed.', command: post('-i', key, 4000) },
+    { says: 'The same key for another total is refused: 422.', command: post('-i', key, 4001) },
     {
-      says: 'Five at once under one key: one order. Whoever comes too early is told 409 and when to return.',
-      command: `for n in 1 2 3 4 5; do ${post(4000, "-s -o /dev/null -w '%{http_code}\\n'").replace(key, `${key}-b`)} & done; wait`,
+      says: 'Five at once under one key: one order. Whoever comes too early is told 409, and when to return.',
+      command: `for n in 1 2 3 4 5; do ${post(statusOnly, `${key}-five`, 4000)} & done; wait`,
     },
   ]
 }
