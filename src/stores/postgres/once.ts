@@ -1,0 +1,34 @@
+/** One statement through the pool, in a transaction of its own. */
+import { setTimeout } from 'node:timers/promises'
+import type { Call, Connections, Result } from './driver.js'
+import { explained, isConflict, isConnectionFault } from './sql-state.js'
+
+/** Tries of a statement that met a rival under a session default of SERIALIZABLE: it wrote nothing (F069). */
+const conflictTries = 6
+/** Longest pause before the next try, in ms; doubled each time, with full jitter. */
+const conflictPauseMs = 5
+
+/**
+ * Sends one statement. `harmless` marks one that only reads: a dead pooled connection is then answered by one fresh try. A write
+ * whose answer was lost is its caller's to judge, by the owner token.
+ */
+export async function once(
+  connections: Connections,
+  asked: Call,
+  schema: string,
+  kind?: 'harmless',
+): Promise<Result> {
+  let fresh = kind === 'harmless'
+  for (let tries = 1; ; tries += 1) {
+    const session = await connections.acquire()
+    const { results, failure } = await session.flight([asked])
+    const broken = failure !== undefined && isConnectionFault(failure.error)
+    if (broken) session.destroy()
+    else session.release()
+    if (failure === undefined) return results[0] ?? { rows: [], tag: '' }
+    if (broken && fresh) fresh = false
+    else if (isConflict(failure.error) && tries < conflictTries)
+      await setTimeout(Math.random() * conflictPauseMs * 2 ** tries)
+    else throw explained(failure.error, schema)
+  }
+}

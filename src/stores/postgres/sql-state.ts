@@ -1,0 +1,63 @@
+/** Reads a server's error. Only what carries an SQLSTATE was said by the server; everything else is a broken connection. */
+import { fail } from '../../errors.js'
+
+export interface ServerError {
+  /** SQLSTATE. */
+  readonly code: string
+  readonly schema?: string
+  readonly table?: string
+  readonly column?: string
+  readonly constraint?: string
+}
+
+/** The server's error, or undefined where the server did not speak. Node's `EPIPE` looks like an SQLSTATE: the severity tells them apart. */
+export function serverError(error: unknown): ServerError | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error) || !('severity' in error))
+    return undefined
+  if (typeof error.code !== 'string' || !/^[0-9A-Z]{5}$/.test(error.code)) return undefined
+  return error as ServerError
+}
+
+/** The SQLSTATE, or an empty string. */
+export function sqlState(error: unknown): string {
+  return serverError(error)?.code ?? ''
+}
+
+/** Whether the fault is the connection's or the server's state, so that another connection may do better. */
+export function isConnectionFault(error: unknown): boolean {
+  const code = sqlState(error)
+  // 25006: a former primary. 26000 and 42P05: a pooler or DISCARD has changed the prepared statements under us.
+  return (
+    code === '' ||
+    code.startsWith('08') ||
+    code.startsWith('57P') ||
+    ['25006', '26000', '42P05'].includes(code)
+  )
+}
+
+/** Whether the statement met a rival and wrote nothing, so that it may be sent again as it is (F069). */
+export function isConflict(error: unknown): boolean {
+  const code = sqlState(error)
+  return code === '40001' || code === '40P01'
+}
+
+/** Adds what to do to the one mistake that everybody makes once. */
+export function explained(error: unknown, schema: string): unknown {
+  const code = sqlState(error)
+  if (code !== '42P01' && code !== '3F000') return error
+  return fail('STORE_UNAVAILABLE', {
+    detail: `the tables are missing in schema "${schema}": run store.migrate(), or apply store.sql()`,
+    cause: error,
+  })
+}
+
+/** Whether our own primary key was violated; the user's constraints are none of our business (rule 7). */
+export function isDuplicate(error: unknown, schema: string): boolean {
+  const known = serverError(error)
+  return (
+    known?.code === '23505' &&
+    known.schema === schema &&
+    known.table === 'intent' &&
+    known.constraint === 'intent_pkey'
+  )
+}
