@@ -113,7 +113,8 @@ export function exampleCommands(
       `curl ${origin}/orders`,
       `-H 'Idempotency-Key: ${withKey}'`,
       `-H 'Content-Type: application/json'`,
-      `-d '{"customerId":"curl","totalCents":${total}}' ${flags}`,
+      `-d '{"customerId":"curl","totalCents":${total}}'`,
+      flags,
     ].join(' \\\n  ')
   const statusOnly = `-s -o /dev/null -w '%{http_code}\\n'`
   return [

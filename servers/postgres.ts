@@ -125,7 +125,6 @@ interface Launch {
   readonly password: string
   readonly port: number | undefined
   readonly settings: Readonly<Record<string, string>>
-  readonly log: (line: string) => void
 }
 
 /** Takes over a server that runs already; `undefined` if it is on its way out. */
@@ -203,13 +202,8 @@ async function endProcess(pid: number, directory: string, mode: StopMode): Promi
   }
 }
 
-/**
- * Starts PostgreSQL in a data directory, which is made if it is absent, or adopts the server that runs there.
- *
- * @throws Error that says what to do: no programs for this platform, no unprivileged account, a taken port, a directory that
- * holds something else.
- */
-export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+/** Finds the programs, the account and the place, and makes the cluster if there is none. */
+async function prepare(options: PostgresOptions): Promise<Launch> {
   const log = options.log ?? (() => {})
   if (process.platform === 'win32') {
     throw new Error(
@@ -217,16 +211,27 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     )
   }
   const place = placeCluster(options.dataDirectory, log)
-  const { directory } = place
   const binaries = findBinaries(options.binaries ?? 'embedded', place.account)
   const password = await ensureCluster(place, binaries, { temporary: options.temporary ?? false, log })
-  const settings = { ...defaultSettings, ...options.settings }
-  const launch = { place, binaries, password, settings, log }
-  const first = await launchServer({ ...launch, port: options.port === 0 ? undefined : options.port })
-  if (first.adopted)
-    log(`PostgreSQL was still running (process ${first.pid}, port ${first.port}); it is used again`)
-  const { port } = first
+  const port = options.port === 0 ? undefined : options.port
+  return { place, binaries, password, port, settings: { ...defaultSettings, ...options.settings } }
+}
 
+/**
+ * Starts PostgreSQL in a data directory, which is made if it is absent, or adopts the server that runs there.
+ *
+ * @throws Error that says what to do: no programs for this platform, no unprivileged account, a taken port, a directory that
+ * holds something else.
+ */
+export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+  const launch = await prepare(options)
+  const { password } = launch
+  const { directory } = launch.place
+  const first = await launchServer(launch)
+  const { port } = first
+  if (first.adopted) {
+    options.log?.(`PostgreSQL was still running (process ${first.pid}, port ${port}); it is used again`)
+  }
   let last = first.pid
 
   // The last one known too: a server whose directory was removed under it still runs for up to a minute.

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -52,6 +52,8 @@ test('DATABASE_URL is used, and printed without its user and password', async ()
 
 test('the embedded server of the demo comes back with its data when it is killed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'retrysafe-demo-test-'))
+  // Root runs the server as another account, which must be able to pass through.
+  chmodSync(folder, 0o711)
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const lines: string[] = []
   const options = {
