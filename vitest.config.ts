@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import counts from './test/setup/counts.ts'
 
 export default defineConfig({
   test: {
@@ -9,6 +10,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A test that passes on the second try has found something.
     retry: 0,
+    reporters: ['default', counts()],
     globalSetup: ['test/setup/postgres.ts'],
     projects: [
       {

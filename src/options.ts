@@ -92,7 +92,7 @@ const checks: {
   retainMs: (value) => duration(value, 1, longestMs),
   leaseMs: (value) => duration(value, 10, day),
   whileRunning: (value) =>
-    value === 'refuse' || (typeof value === 'object' && duration(value.waitMs, 0, day) === undefined)
+    value === 'refuse' || duration((value as { waitMs?: unknown } | null)?.waitMs, 0, day) === undefined
       ? undefined
       : "must be 'refuse' or { waitMs } from 0 to 24 h",
   keep: (value) => (typeof value === 'function' ? undefined : oneOf(value, ['default', 'all', 'success'])),
