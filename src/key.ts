@@ -19,7 +19,7 @@ const longestHeader = 1024
 
 // Control characters (C0, DEL, C1: `Cc`) and lone surrogates (`Cs`) do not survive every store, log and header. The rest is
 // invisible or turns the reading order: two keys that look the same to an operator would be two intents.
-const refusedCharacters = /[\p{Cc}\p{Cs}\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]/u
+const refusedCharacters = /[\p{Cc}\p{Cs}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u
 const visibleAscii = /^[\x21-\x7e]+$/
 // RFC 9651, section 4.2.5, without the space: see keyFromHeader.
 const quotedKey = /^"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/

@@ -140,6 +140,7 @@ describe('a key through the API', () => {
     ['a zero-width space', 'a\u200b'],
     ['a direction override', 'a\u202eb'],
     ['a word joiner', 'a\u2060'],
+    ['a direction isolate', 'a\u2066b'],
     ['a byte order mark', '\ufeffa'],
     ['a line separator', 'a\u2028'],
   ])('%s is refused, as key and as scope', (_, name) => {
