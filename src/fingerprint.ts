@@ -45,7 +45,7 @@ export interface Fingerprint {
 }
 
 /** A body as the adapter has it; `undefined` and no bytes are the empty body, whatever its type. */
-export type FingerprintBody = { readonly bytes: Uint8Array } | { readonly parsed: unknown } | undefined
+type FingerprintBody = { readonly bytes: Uint8Array } | { readonly parsed: unknown } | undefined
 
 /** What of a request counts. */
 export interface FingerprintRequest {
