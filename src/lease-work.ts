@@ -1,8 +1,8 @@
 /**
  * Runs the work of a granted lease and settles it: complete, release, or learn that the claim is somebody else's.
  */
-import type { Answer, Call, LeaseAttempt } from './attempt.js'
-import { longestTimerMs, sleep } from './clock.js'
+import type { Answer, Call, Ended, LeaseAttempt } from './attempt.js'
+import { sleep } from './clock.js'
 import { type Commit, createCommit } from './commit.js'
 import {
   askOf,
@@ -21,10 +21,9 @@ import type { Claimed } from './lease-claim.js'
 import { decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { SeenRecord } from './store.js'
+import { attemptFor, type End, endWithin, judge } from './work.js'
 
 export type LeaseWork<Tx, Value> = (attempt: LeaseAttempt<Tx>) => Value | Promise<Value>
-
-type End<Value> = { readonly value: Value } | { readonly error: unknown }
 
 /** One granted claim, until it is settled. */
 interface Held<Tx, Value> {
@@ -65,45 +64,16 @@ export async function perform<Tx, Value>(
   }
   lead.working()
   engine.events.emit('claimed', eventOf(call, claimed))
-  let noReturn = false
-  const attempt: LeaseAttempt<Tx> = {
-    key: identity.key,
-    scope: call.scope,
-    attempt: claimed.attempts,
-    generation: claimed.generation,
-    signal: lease.signal,
-    keepFailure: () => {
-      noReturn = true
-    },
-    commit: held.commit.commit,
-  }
+  const { base, noReturn } = attemptFor(call, claimed, lease.signal)
+  // Not beyond the time limit and one more lease: by then the claim is lost.
+  const limitMs = policy.workTimeoutMs + policy.leaseMs
   try {
-    const end = await bounded(held, () => work(attempt))
+    const end = await endWithin(engine.clock, limitMs, () => work({ ...base, commit: held.commit.commit }))
     await held.commit.close()
-    return await settleWork(held, end, noReturn)
+    return await settleWork(held, end, noReturn())
   } finally {
     lease.stop()
   }
-}
-
-/** Waits for the work, but not beyond its time limit and one more lease: by then it has lost its claim. */
-async function bounded<Tx, Value>(
-  { engine, call }: Held<Tx, Value>,
-  work: () => Value | Promise<Value>,
-): Promise<End<Value> | undefined> {
-  const { workTimeoutMs, leaseMs } = call.policy
-  let cancel: () => void = () => undefined
-  const late = new Promise<undefined>((resolve) => {
-    const limitMs = Math.min(workTimeoutMs + leaseMs, longestTimerMs)
-    cancel = engine.clock.schedule(limitMs, () => resolve(undefined), 'background')
-  })
-  const done = (async () => work())().then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  )
-  const end = await Promise.race([done, late])
-  cancel()
-  return end
 }
 
 async function settleWork<Tx, Value>(
@@ -116,13 +86,22 @@ async function settleWork<Tx, Value>(
   // After commit the intent is done with commit's value, whatever the work returned or threw (rule 26).
   if (committed !== undefined) return stored(held, committed, { value: commit.value() as Value })
   if (end === undefined || commit.undecided() || lease.isLost()) return adopt(held, end)
-  const ended =
-    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  const ended = tryJudge(call, end, noReturn)
+  if ('error' in ended) return release(held, ended)
   if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
     return release(held, end)
   const outcome = encode(call, ended.outcome)
   const kept = await complete(held, outcome)
   return kept ? stored(held, outcome, end) : adopt(held, end)
+}
+
+/** A `keep` that throws is a failure of the work: the claim must not be left to run out. */
+function tryJudge<Value>(call: Call<Value>, end: End<Value>, noReturn: boolean): Ended | { error: unknown } {
+  try {
+    return judge(call, end, noReturn)
+  } catch (error) {
+    return { error }
+  }
 }
 
 function stored<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array, end: End<Value>): Answer<Value> {

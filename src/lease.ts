@@ -100,9 +100,9 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
     }
     due.forEach((lease, index) => {
       lease.renewing = false
-      if (answers === undefined) {
-        lease.renewAt = clock.monotonic() + lease.terms.leaseMs * marginPart
-      } else if (answers[index] === true) {
+      lease.renewAt = clock.monotonic() + lease.terms.leaseMs * marginPart
+      if (answers === undefined) return
+      if (answers[index] === true) {
         lease.deadline = sentAt + lease.terms.leaseMs
         lease.renewAt = sentAt + lease.terms.leaseMs / renewalsPerLease
         lease.arm()

@@ -24,6 +24,7 @@ import { fail } from './errors.js'
 import { decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
+import { attemptFor, type End, endWithin, judge } from './work.js'
 
 /** How long a commit whose answer was lost is asked after before the caller is told to come back, in ms. */
 const readBackMs = 5000
@@ -38,6 +39,8 @@ interface Claim<Tx, Value> {
   readonly owner: string
   readonly lead: Lead
   readonly open: OpenTransaction<Tx>
+  /** Fires when the work must stop: its time is over, or the connection is gone. */
+  readonly control: AbortController
 }
 
 /** Runs the work once, or answers with what an earlier attempt stored. */
@@ -52,8 +55,16 @@ export function runTransaction<Tx, Value>(
     const until = engine.clock.monotonic() + call.policy.waitMs
     for (let looks = 0; ; looks += 1) {
       const open = await begin(engine, transactions, call, owner, lead)
-      const answer = await answerTo({ engine, transactions, call, owner, lead, open }, work)
-      if (answer !== 'held') return answer
+      const control = new AbortController()
+      const claim: Claim<Tx, Value> = { engine, transactions, call, owner, lead, open, control }
+      try {
+        const answer = await answerTo(claim, work)
+        if (answer !== 'held') return answer
+      } catch (error) {
+        // Whatever was thrown, also by a callback of the user: no transaction stays open behind it. After a commit this does nothing.
+        await open.rollback()
+        throw error
+      }
       await waitFor(engine, call, open.seen, lead, until, looks)
     }
   })
@@ -88,13 +99,7 @@ async function answerTo<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value> | 'held'> {
   const { engine, call, owner, lead, open } = claim
-  let decision: ReturnType<typeof decide>
-  try {
-    decision = decide(open.seen, askOf(call, owner, open.granted))
-  } catch (error) {
-    await open.rollback()
-    throw error
-  }
+  const decision = decide(open.seen, askOf(call, owner, open.granted))
   switch (decision.do) {
     case 'run':
     case 'takeOver':
@@ -152,7 +157,7 @@ async function perform<Tx, Value>(
   claim: Claim<Tx, Value>,
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value>> {
-  const { engine, call, lead, open } = claim
+  const { engine, call, lead, open, control } = claim
   const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
   // Taken before the handler can change its input (rule 15).
   call.fingerprint.bytes()
@@ -160,57 +165,21 @@ async function perform<Tx, Value>(
   engine.events.emit('claimed', eventOf(call, granted))
   if (open.seen?.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
 
-  const control = new AbortController()
-  open.onLost((cause) => control.abort(fail('STORE_UNAVAILABLE', { cause })))
-  let noReturn = false
-  const attempt: TransactionAttempt<Tx> = {
-    key: call.identity.key,
-    scope: call.scope,
-    attempt: granted.attempts,
-    generation: granted.generation,
-    signal: control.signal,
-    keepFailure: () => {
-      noReturn = true
-    },
-    tx: open.tx,
-  }
-
-  const end = await within(claim, control, () => work(attempt))
-  if (end === 'late') {
-    void open.settle()
+  open.onLost((cause) =>
+    control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' })),
+  )
+  const { base, noReturn } = attemptFor(call, granted, control.signal)
+  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, tx: open.tx }))
+  if (end === undefined) {
+    control.abort(fail('WORK_TIMEOUT'))
     await open.rollback('abandon')
     throw fail('WORK_TIMEOUT', { detail: 'it was rolled back' })
   }
   await open.settle()
-  const ended =
-    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  const ended = judge(call, end, noReturn())
   const settlement = settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure })
   if (settlement === 'forget') return forget(claim, end)
   return save(claim, end, ended, settlement === 'saveAlone')
-}
-
-type End<Value> = { readonly value: Value } | { readonly error: unknown }
-
-/** Runs the work under its time limit; `late` when the limit came first. */
-async function within<Tx, Value>(
-  { engine, call }: Claim<Tx, Value>,
-  control: AbortController,
-  work: () => Value | Promise<Value>,
-): Promise<End<Value> | 'late'> {
-  let cancel: () => void = () => undefined
-  const late = new Promise<'late'>((resolve) => {
-    cancel = engine.clock.schedule(call.policy.workTimeoutMs, () => {
-      control.abort(fail('WORK_TIMEOUT'))
-      resolve('late')
-    })
-  })
-  const done = (async () => work())().then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  )
-  const end = await Promise.race([done, late])
-  cancel()
-  return end
 }
 
 /** Nothing is kept: the work's writes are rolled back and the key is free. */
@@ -222,8 +191,9 @@ async function forget<Tx, Value>(claim: Claim<Tx, Value>, end: End<Value>): Prom
   throw ofWork(claim, end.error)
 }
 
-/** An error of the work as the caller gets it: its own, unless the database chose it as a victim of a rival (rule 21). */
+/** An error of the work as the caller gets it: its own, unless the connection died or the database chose it as a victim (rule 21). */
 function ofWork<Tx, Value>(claim: Claim<Tx, Value>, error: unknown): unknown {
+  if (claim.control.signal.aborted) return claim.control.signal.reason
   return claim.transactions.isConflict(error) ? fail('TRANSACTION_CONFLICT', { cause: error }) : error
 }
 
@@ -241,7 +211,7 @@ async function save<Tx, Value>(
   if (answer.kind === 'aborted' && !undoWork && isRefusal(ended))
     answer = await open.save({ ...wish, undoWork: true })
   if (answer.kind !== 'committed') await open.rollback()
-  return afterSave(claim, end, outcome, answer)
+  return afterSave(claim, end, ended, outcome, answer)
 }
 
 function isRefusal({ outcome }: Ended): boolean {
@@ -251,6 +221,7 @@ function isRefusal({ outcome }: Ended): boolean {
 async function afterSave<Tx, Value>(
   claim: Claim<Tx, Value>,
   end: End<Value>,
+  ended: Ended,
   outcome: Uint8Array,
   answer: SaveAnswer,
 ): Promise<Answer<Value>> {
@@ -258,7 +229,10 @@ async function afterSave<Tx, Value>(
   switch (answer.kind) {
     case 'committed': {
       const { generation } = open
-      engine.events.emit('completed', eventOf(call, { generation }))
+      const event = eventOf(call, { generation })
+      engine.events.emit('completed', event)
+      // What the work wrote elsewhere is not covered (rule 24). A refusal has nothing to write.
+      if (!open.used() && 'value' in end && !isRefusal(ended)) engine.events.emit('txUnused', event)
       lead.end({ kind: 'stored', stored: { outcome, fingerprint: call.fingerprint.bytes(), generation } })
       return firstAnswer(call, outcome, end)
     }

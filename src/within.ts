@@ -5,13 +5,14 @@
  * the transaction is changed, and a refusal leaves it usable (rule 7). It never waits: a connection would be held meanwhile (rule 6).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Answer, Call, TransactionAttempt } from './attempt.js'
+import type { Answer, Call } from './attempt.js'
 import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
 import { fail } from './errors.js'
 import { decodeOutcome } from './outcome.js'
 import { decide, settle } from './protocol.js'
 import type { OpenTransaction, Transactions } from './store.js'
 import type { TransactionWork } from './transaction.js'
+import { attemptFor, endOf, judge } from './work.js'
 
 export type Within<Tx> = <Value>(
   tx: Tx,
@@ -94,26 +95,12 @@ async function perform<Tx, Value>(
   const control = new AbortController()
   const { workTimeoutMs, retainMs } = call.policy
   const cancel = clock.schedule(workTimeoutMs, () => control.abort(fail('WORK_TIMEOUT')), 'background')
-  let noReturn = false
-  const attempt: TransactionAttempt<Tx> = {
-    key: call.identity.key,
-    scope: call.scope,
-    attempt: (open.seen?.attempts ?? 0) + 1,
-    generation: open.generation,
-    signal: control.signal,
-    keepFailure: () => {
-      noReturn = true
-    },
-    tx: open.tx,
-  }
-  const end = await (async () => work(attempt))().then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  )
+  const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
+  const { base, noReturn } = attemptFor(call, granted, control.signal)
+  const end = await endOf(() => work({ ...base, tx: open.tx }))
   cancel()
   await open.settle()
-  const ended =
-    'error' in end ? call.format.ofError(end.error, noReturn) : call.format.ofValue(end.value, noReturn)
+  const ended = judge(call, end, noReturn())
   const settlement = settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure })
   if (settlement === 'forget') {
     if ('error' in end) throw end.error
