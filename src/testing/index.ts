@@ -1,0 +1,16 @@
+/**
+ * The testing kit: suites for stores and HTTP adapters, a clock that the test moves, faults on demand, and the concurrent test as one assertion.
+ *
+ * Nothing here knows a test runner. Nothing of the library imports it.
+ */
+export { type MovableClock, movableClock, seededRandom } from './clock.js'
+export type {
+  Effect,
+  EffectLedger,
+  OpenedStore,
+  OwnTransaction,
+  ProcessModule,
+  StoreHarness,
+} from './store/harness.js'
+export { storeSuite } from './store-suite.js'
+export type { SuiteCase } from './suite.js'

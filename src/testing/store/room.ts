@@ -1,0 +1,118 @@
+/**
+ * The room a case runs in: a client of the store, more of them on demand, and everything closed when the case ends.
+ */
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../clock.js'
+import type { Options } from '../../options.js'
+import { type Retrysafe, retrysafe } from '../../retrysafe.js'
+import type { Identity, Operating, Store, Sweeping, Transactions } from '../../store.js'
+import { present } from '../check.js'
+import type { SuiteCase } from '../suite.js'
+import type { EffectLedger, OwnTransaction, StoreHarness } from './harness.js'
+import { type Processes, startProcesses } from './processes.js'
+
+/**
+ * A caller whose clock is far ahead of every store's, in ms since 1970 (the year 2100): it never narrows retention, so the store's clock
+ * alone is left to judge (rule 5).
+ */
+export const aheadMs = Date.UTC(2100, 0, 1)
+
+/** What a case may need besides the five basic functions. */
+export type Need = 'transactions' | 'sweeping' | 'operating' | 'ledger' | 'own' | 'plant' | 'processes'
+
+export interface Room<Tx extends object> {
+  readonly store: Store<Tx>
+  /** Another client of the same ledger. */
+  another(): Promise<Store<Tx>>
+  advance(ms: number): Promise<void>
+  transactions(of?: Store<Tx>): Transactions<Tx>
+  sweeping(of?: Store<Tx>): Sweeping
+  operating(): Operating
+  ledger(): EffectLedger<Tx>
+  own(): Promise<OwnTransaction<Tx>>
+  plant(identity: Identity, shape: 'dead' | 'steps'): Promise<void>
+  /** Processes of their own, each with a client of its own. */
+  processes(count: number): Promise<Processes>
+  /** An instance on the store, or on another client of it. */
+  safe(options?: Options, of?: Store<Tx>): Retrysafe<Tx>
+}
+
+/** Makes a case; one that needs what the harness does not have carries the reason. */
+export type Test<Tx extends object> = (
+  rule: number,
+  name: string,
+  needs: readonly Need[],
+  body: (room: Room<Tx>) => Promise<void>,
+) => SuiteCase
+
+export function testsIn<Tx extends object>(harness: StoreHarness<Tx>): Test<Tx> {
+  return (rule, name, needs, body) => {
+    const reason = needs.map((need) => reasonToSkip(harness, need)).find((text) => text !== undefined)
+    return { rule, name, ...(reason !== undefined && { skip: reason }), run: () => inRoom(harness, body) }
+  }
+}
+
+function reasonToSkip<Tx extends object>(harness: StoreHarness<Tx>, need: Need): string | undefined {
+  switch (need) {
+    case 'transactions':
+    case 'sweeping':
+    case 'operating':
+      return harness.lacks?.[need]
+    case 'ledger':
+      return harness.ledger === undefined ? 'the harness has no ledger of effects' : undefined
+    case 'own':
+      return harness.own === undefined ? 'the harness opens no transaction of its own' : undefined
+    case 'plant':
+      return harness.plant === undefined ? 'the harness cannot plant this shape of record' : undefined
+    case 'processes':
+      return harness.processes === undefined ? 'the store lives in one process' : undefined
+    default:
+      return need satisfies never
+  }
+}
+
+async function inRoom<Tx extends object>(
+  harness: StoreHarness<Tx>,
+  body: (room: Room<Tx>) => Promise<void>,
+): Promise<void> {
+  /** Last in, first out: an instance ends before its client. */
+  const endings: (() => unknown)[] = []
+
+  async function another(): Promise<Store<Tx>> {
+    const { store, close } = await harness.open()
+    endings.unshift(close)
+    return store
+  }
+
+  try {
+    const store = await another()
+    await body({
+      store,
+      another,
+      advance: async (ms) => harness.advance(ms),
+      transactions: (of = store) => present('the ability transactions', of.transactions),
+      sweeping: (of = store) => present('the ability sweeping', of.sweeping),
+      operating: () => present('the ability operating', store.operating),
+      ledger: () => present('the ledger', harness.ledger),
+      own: async () => present('a transaction of its own', await harness.own?.()),
+      plant: async (identity, shape) => harness.plant?.(identity, shape),
+      processes: async (count) => {
+        const processes = await startProcesses(present('the module', harness.processes), count)
+        endings.unshift(processes.stop)
+        return processes
+      },
+      safe: (options = {}, of = store) => {
+        const safe = retrysafe<Tx>({ ...options, store: of, clock: { ...systemClock, now: () => aheadMs } })
+        endings.unshift(safe.close)
+        return safe
+      },
+    })
+  } finally {
+    for (const end of endings) await end()
+  }
+}
+
+/** An identity that no other case has used. */
+export function fresh(): Identity {
+  return { key: `case-${randomUUID()}`, scope: 'suite' }
+}
