@@ -26,13 +26,9 @@ export function sqlState(error: unknown): string {
 /** Whether the fault is the connection's or the server's state, so that another connection may do better. */
 export function isConnectionFault(error: unknown): boolean {
   const code = sqlState(error)
-  // 25006: a former primary. 26000 and 42P05: a pooler or DISCARD has changed the prepared statements under us.
-  return (
-    code === '' ||
-    code.startsWith('08') ||
-    code.startsWith('57P') ||
-    ['25006', '26000', '42P05'].includes(code)
-  )
+  if (code === '' || code.startsWith('08') || code.startsWith('57P')) return true
+  // 25006 and 0A000: a standby, once the primary. 26000, 42P05 and 0A000 again: prepared statements that changed under us.
+  return ['25006', '0A000', '26000', '42P05'].includes(code)
 }
 
 /** Whether the statement met a rival and wrote nothing, so that it may be sent again as it is (F069). */
