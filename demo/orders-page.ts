@@ -160,7 +160,7 @@ export function orderPage(page: OrderPage): string {
 ${placedOrder(page)}
 ${form(page)}
 ${trials(page)}
-<footer><a href="/orders">All orders (JSON)</a> <a href="/retrysafe/">Dashboard</a></footer>
+<footer><a href="/orders">All orders (JSON)</a> <a href="/.well-known/retrysafe">Idempotency policy (JSON)</a></footer>
 </main>
 </body>
 </html>

@@ -3,11 +3,17 @@ import type { Reporter, TestModule } from 'vitest/node'
 
 export default function counts(): Reporter {
   function onTestRunEnd(modules: readonly TestModule[]): void {
-    const states = modules.flatMap((module) => [...module.children.allTests()].map((one) => one.result().state))
+    const states = modules.flatMap((module) =>
+      [...module.children.allTests()].map((one) => one.result().state),
+    )
     const count = (state: string) => states.filter((one) => one === state).length
     // A file that could not be loaded has no tests to count, but it has failed.
-    const broken = modules.filter((module) => module.state() === 'failed' && module.errors().length > 0).length
-    console.log(`\n${count('passed')} passed, ${count('failed') + broken} failed, ${count('skipped')} skipped`)
+    const broken = modules.filter(
+      (module) => module.state() === 'failed' && module.errors().length > 0,
+    ).length
+    console.log(
+      `\n${count('passed')} passed, ${count('failed') + broken} failed, ${count('skipped')} skipped`,
+    )
   }
 
   return { onTestRunEnd }

@@ -1,0 +1,92 @@
+/**
+ * The store suite's harness for PostgreSQL: loaded by the test itself and by the processes that it starts.
+ */
+import pg from 'pg'
+import { type PgTx, postgres } from 'retrysafe/postgres'
+import type { Effect, EffectLedger, OpenedStore, OwnTransaction } from 'retrysafe/testing'
+
+/** Few enough that the clients and processes of a case leave the shared server room for other test files. */
+const connections = 5
+
+export type Tx = PgTx<pg.Pool>
+
+let pool: pg.Pool | undefined
+
+/** Outside transactions: reads of the ledger, and what moves the clock. */
+function outside(): pg.Pool {
+  if (pool === undefined) throw new Error('open a store first')
+  return pool
+}
+
+function poolOf(connectionString: unknown): pg.Pool {
+  const opened = new pg.Pool({
+    connectionString: String(connectionString),
+    max: connections,
+    allowExitOnIdle: true,
+  })
+  opened.on('error', () => undefined)
+  return opened
+}
+
+export async function open(connectionString: unknown): Promise<OpenedStore<Tx>> {
+  pool ??= poolOf(connectionString)
+  const own = poolOf(connectionString)
+  const store = postgres(own)
+  return {
+    store,
+    close: async () => {
+      await store.close()
+      await own.end()
+    },
+  }
+}
+
+/** Creates the tables; the one of effects has no unique constraint, which would hide a duplicate. */
+export async function prepare(connectionString: string): Promise<void> {
+  const { store, close } = await open(connectionString)
+  await store.migrating?.migrate()
+  await outside().query('create table effect (key text, payload text, generation bigint)')
+  await close()
+}
+
+export async function closeOutside(): Promise<void> {
+  await pool?.end()
+  pool = undefined
+}
+
+/** To the judge the same as its clock moved forward. */
+export async function advance(ms: number): Promise<void> {
+  await outside().query(`update retrysafe.intent set ends_at = ends_at - $1::bigint * interval '1 ms'`, [ms])
+}
+
+export const ledger: EffectLedger<Tx> = {
+  write: async (tx, { key, payload, generation }) => {
+    const insert = 'insert into effect (key, payload, generation) values ($1, $2, $3)'
+    await (tx ?? outside()).query(insert, [key, payload, generation])
+  },
+  read: async (key) => {
+    const { rows } = await outside().query<Effect>(
+      'select key, payload, generation::float8 as generation from effect where key = $1',
+      [key],
+    )
+    return rows
+  },
+}
+
+export async function own(): Promise<OwnTransaction<Tx>> {
+  const client = await outside().connect()
+  await client.query('begin')
+  async function end(how: 'commit' | 'rollback'): Promise<void> {
+    await client.query(how)
+    client.release()
+  }
+  return { tx: client, commit: () => end('commit'), rollback: () => end('rollback') }
+}
+
+export async function plant(
+  { key, scope }: { key: string; scope: string },
+  shape: 'dead' | 'steps',
+): Promise<void> {
+  const change = shape === 'dead' ? 'state = 5' : `steps = '{"charge": {}}'::jsonb`
+  await outside().query(`update retrysafe.intent set ${change} where key = $1 and scope = $2`, [key, scope])
+}
