@@ -96,7 +96,7 @@ export function addEffect(open: OpenTransaction<Tx>, key: string, note = ''): Pr
 /** A whole transaction-mode attempt; what it found, or how its save was answered. */
 export async function attempt(store: PostgresStore<Tx>, key: string, more: Partial<BeginRequest> = {}) {
   const open = await store.transactions.begin(beginRequest(key, more))
-  if (!open.granted || (open.seen?.state === 'done' && open.seen.live)) {
+  if (!open.granted || open.seen?.live) {
     await open.rollback()
     return open.seen?.state === 'done' ? 'replayed' : 'held'
   }
