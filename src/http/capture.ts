@@ -1,0 +1,340 @@
+/**
+ * What a handler answers, taken at the level of `http.ServerResponse`: everything a framework offers (json, send, sendFile, pipe,
+ * redirect, an error page) ends in its `writeHead`, `write` and `end`. This is the only file that patches a response.
+ *
+ * Two ways to hold back (rule 8). `all`: nothing leaves before the outcome is durable; for transaction mode, whose reply must not be seen
+ * if the transaction fails. `end`: bytes stream through, but the last one (where a length was announced), or else the end itself,
+ * waits; for lease mode, where the work is done as it is told. A reply that is given to `end()` in one piece is held whole in both.
+ *
+ * A client that hangs up changes nothing for the handler: what it writes is still captured, no `close` reaches it, and no `drain` is
+ * kept from it, so that a pipe flows to its end and the outcome is complete. When all is over the response is as it was.
+ *
+ * Three parties sit on the response: those before us (outer: compression mounted earlier), we, and those after us (inner). A call
+ * from the handler comes in through the inner ones and is captured as they made it. What we let through goes to the outer ones; while
+ * it does (`passing`), they must see the response as it really is, not as the handler does.
+ */
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { StoredReply } from '../outcome.js'
+import { createPatches } from './patches.js'
+import { bytesOf, copyOfHeaders, headSent, lateWrite, linesOf, statusOf } from './wire.js'
+
+/** How a handler's answer ended. */
+export interface Captured {
+  readonly reply: StoredReply
+  /** False: `reply` lacks its body, for it was a stream of events, or longer than `maxBytes`, or it broke off. */
+  readonly whole: boolean
+  /** The answer broke off: by the handler, or (`clientGone`) because what it sent from broke with the connection. */
+  readonly broken?: 'byHandler' | 'clientGone'
+}
+
+export interface CaptureOptions {
+  readonly hold: 'all' | 'end'
+  /** Above this many bytes the body is not remembered. */
+  readonly maxBytes: number
+}
+
+export interface Capture {
+  /** Resolves once the handler has said all it will say. */
+  readonly captured: Promise<Captured>
+  /** Lets go what was held back. The response is as it was before. */
+  release(): void
+  /**
+   * Takes the handler's answer back, headers included, for `write` to give another. Where bytes have left already, the connection is
+   * cut, so that the client sees an incomplete reply and nothing it could take for an answer. A handler still at work finds
+   * its writes ignored.
+   */
+  replace(write?: () => void): void
+  /** Tells that the handler has thrown: if its answer cannot be completed any more, it broke off here. */
+  threw(): void
+}
+
+type Callback = (error?: Error | null) => void
+
+export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions): Capture {
+  const outer = {
+    writeHead: res.writeHead,
+    flushHeaders: res.flushHeaders,
+    write: res.write,
+    end: res.end,
+    destroy: res.destroy,
+    emit: res.emit,
+  }
+  const before = { status: res.statusCode, message: res.statusMessage, headers: copyOfHeaders(res) }
+  const patches = createPatches(res)
+  const sources = new Set<Readable>()
+  /** Callbacks of writes on their way to a client, who may be gone before they are called. */
+  const pending = new Set<() => void>()
+  let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
+  let passing = false
+  let gone = res.destroyed
+  let closeHeld = false
+  let thrown = false
+  let head: { readonly status: number; readonly headers: StoredReply['headers'] } | undefined
+  /** Undefined: too much to remember, or not to be remembered. */
+  let body: Buffer[] | undefined = []
+  let bodyLength = 0
+  let held: Buffer[] = []
+  let passedLength = 0
+  let settle: (captured: Captured) => void = () => undefined
+  const captured = new Promise<Captured>((resolve) => {
+    settle = resolve
+  })
+  install()
+
+  function install(): void {
+    patches.replace('writeHead', writeHead)
+    patches.replace('flushHeaders', flushHeaders)
+    patches.replace('write', write)
+    patches.replace('end', end)
+    patches.replace('destroy', destroy)
+    patches.replace('emit', emit)
+    patches.mask('headersSent', (real) => real || (!passing && head !== undefined))
+    patches.mask('writableEnded', (real) => real || (!passing && phase === 'ended'))
+    // A pipeline that starts after the client hung up would look here and not start.
+    patches.mask('destroyed', (real) => real && (passing || phase !== 'capturing'))
+    patches.mask('_closed', (real) => real && (passing || phase !== 'capturing'))
+    res.on('pipe', watch)
+  }
+
+  function uninstall(): void {
+    patches.undo()
+    res.removeListener('pipe', watch)
+    for (const source of sources) source.removeListener('close', sourceClosed)
+    sources.clear()
+    pending.clear()
+  }
+
+  /** Whether a call is not the handler's to make, or not ours to see. */
+  function isOpen(): boolean {
+    return passing || phase === 'open'
+  }
+
+  function pass<Result>(call: () => Result): Result {
+    const nested = passing
+    passing = true
+    try {
+      return call()
+    } finally {
+      passing = nested
+    }
+  }
+
+  function writeHead(status: number, ...rest: unknown[]): ServerResponse {
+    if (isOpen()) return outer.writeHead.call(res, status, ...(rest as []))
+    if (phase === 'ignored') return res
+    if (head !== undefined) throw headSent()
+    const code = statusOf(status)
+    const [reason, headers] =
+      typeof rest[0] === 'string' ? [rest[0], rest[1]] : [undefined, rest[0] ?? rest[1]]
+    res.statusCode = code
+    if (reason !== undefined) res.statusMessage = reason
+    linesOf(headers).forEach(([name, value], index, lines) => {
+      const first = lines.findIndex(([other]) => other.toLowerCase() === name.toLowerCase()) === index
+      if (first) res.setHeader(name, value as string)
+      else res.appendHeader(name, value as string)
+    })
+    setHead()
+    return res
+  }
+
+  function setHead(): void {
+    head = {
+      status: res.statusCode,
+      headers: linesOf(res.getHeaders()).flatMap(([name, value]) =>
+        [value].flat().map((one) => [name, String(one)] as const),
+      ),
+    }
+    const type = String(res.getHeader('content-type') ?? '')
+    if (/^text\/event-stream\s*(;|$)/i.test(type.trim())) body = undefined
+  }
+
+  /** The head is written through the response itself, as Node does it, so that inner middleware has its say about headers. */
+  function needHead(): void {
+    if (head === undefined) res.writeHead(res.statusCode)
+    if (head === undefined) setHead()
+  }
+
+  function flushHeaders(): void {
+    if (isOpen()) outer.flushHeaders.call(res)
+    else if (phase === 'capturing') {
+      needHead()
+      if (hold === 'end' && !gone) pass(() => outer.flushHeaders.call(res))
+    }
+  }
+
+  function write(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
+    if (isOpen()) return Reflect.apply(outer.write, res, [chunk, encoding, callback])
+    const done = (typeof encoding === 'function' ? encoding : callback) as Callback | undefined
+    if (phase === 'ended') return lateWrite(res, done)
+    const bytes = bytesOf(chunk, encoding)
+    if (phase === 'ignored') return later(done)
+    needHead()
+    remember(bytes)
+    if (gone) return later(done)
+    if (hold === 'all') {
+      held.push(bytes)
+      return later(done)
+    }
+    const now = bytes.subarray(0, roomBeforeLastByte())
+    if (now.length < bytes.length) held.push(bytes.subarray(now.length))
+    if (now.length === 0) return later(done)
+    passedLength += now.length
+    return pass(() => Reflect.apply(outer.write, res, [now, undefined, once(done)]))
+  }
+
+  function end(chunk?: unknown, encoding?: unknown, callback?: unknown): ServerResponse {
+    if (isOpen()) return endOuter(chunk, encoding, callback)
+    const done = [chunk, encoding, callback].find((one) => typeof one === 'function') as Callback | undefined
+    const last = typeof chunk === 'function' ? undefined : chunk
+    if (phase === 'ignored') {
+      later(done)
+      return res
+    }
+    if (phase === 'ended') {
+      if (last) lateWrite(res, done)
+      else if (done !== undefined) res.once('finish', done)
+      return res
+    }
+    const bytes = last ? bytesOf(last, encoding) : undefined
+    needHead()
+    if (bytes !== undefined) {
+      remember(bytes)
+      held.push(bytes)
+    }
+    if (done !== undefined) res.once('finish', done)
+    phase = 'ended'
+    settle({ reply: replyOf(body), whole: body !== undefined })
+    return res
+  }
+
+  function endOuter(...values: unknown[]): ServerResponse {
+    return Reflect.apply(outer.end, res, values)
+  }
+
+  /** How much may leave so that the last byte announced stays here. */
+  function roomBeforeLastByte(): number {
+    const announced = Number(head?.headers.find(([name]) => name === 'content-length')?.[1] ?? Number.NaN)
+    return Number.isNaN(announced) ? Number.POSITIVE_INFINITY : Math.max(0, announced - 1 - passedLength)
+  }
+
+  function remember(bytes: Buffer): void {
+    bodyLength += bytes.length
+    if (bodyLength > maxBytes) body = undefined
+    body?.push(bytes)
+  }
+
+  function replyOf(chunks: readonly Buffer[] | undefined): StoredReply {
+    const { status, headers } = head ?? { status: res.statusCode, headers: [] }
+    return { status, headers, body: Buffer.concat(chunks ?? []) }
+  }
+
+  function destroy(error?: Error): ServerResponse {
+    if (!passing && phase === 'capturing') breakOff('byHandler')
+    return outer.destroy.call(res, error) as ServerResponse
+  }
+
+  function emit(name: string | symbol, ...values: unknown[]): boolean {
+    if (name !== 'close' || phase === 'open' || phase === 'ignored')
+      return outer.emit.call(res, name, ...values)
+    closeHeld = true
+    if (!gone) clientGone()
+    return true
+  }
+
+  /** From here on nothing is sent, and nobody may wait for a client that is not there. */
+  function clientGone(): void {
+    gone = true
+    held = []
+    for (const done of [...pending]) done()
+    if (thrown && head !== undefined) breakOff('byHandler')
+    else if (phase === 'capturing') outer.emit.call(res, 'drain')
+  }
+
+  function threw(): void {
+    thrown = true
+    if (gone && head !== undefined) breakOff('byHandler')
+  }
+
+  function breakOff(why: 'byHandler' | 'clientGone'): void {
+    if (phase !== 'capturing') return
+    phase = 'ended'
+    settle({ reply: replyOf(undefined), whole: false, broken: why })
+  }
+
+  function watch(source: Readable): void {
+    sources.add(source)
+    source.once('close', sourceClosed)
+  }
+
+  /** File senders look at the socket and drop their stream when it is gone; then nobody will ever end the reply. */
+  function sourceClosed(this: Readable): void {
+    sources.delete(this)
+    if (gone && !this.readableEnded) breakOff('clientGone')
+  }
+
+  function later(done: Callback | undefined): true {
+    if (done !== undefined) process.nextTick(done, null)
+    return true
+  }
+
+  function once(done: Callback | undefined): Callback | undefined {
+    if (done === undefined) return undefined
+    const callOnce: Callback = (error) => {
+      if (!pending.delete(drop)) return
+      done(error)
+    }
+    const drop = () => {
+      pending.delete(drop)
+      later(done)
+    }
+    pending.add(drop)
+    return callOnce
+  }
+
+  function release(): void {
+    if (phase === 'open') return
+    uninstall()
+    phase = 'open'
+    const rest = Buffer.concat(held)
+    held = []
+    if (!gone) endOuter(...(rest.length === 0 ? [] : [rest]))
+    giveClose()
+  }
+
+  function replace(write?: () => void): void {
+    const unfinished = phase === 'capturing'
+    const sent = pass(() => res.headersSent)
+    held = []
+    if (unfinished && write !== undefined) phase = 'ignored'
+    else {
+      uninstall()
+      phase = 'open'
+    }
+    if (gone || sent) {
+      if (!gone) outer.destroy.call(res)
+      giveClose()
+      return
+    }
+    takeHeadBack()
+    // Whoever still works on this response may, when it fails, destroy the socket it finds: no other request must be on it.
+    if (unfinished) res.setHeader('connection', 'close')
+    if (write !== undefined) pass(write)
+  }
+
+  function takeHeadBack(): void {
+    for (const name of res.getHeaderNames()) res.removeHeader(name)
+    for (const [name, value] of linesOf(before.headers)) res.setHeader(name, value as string)
+    res.statusCode = before.status
+    res.statusMessage = before.message
+    head = undefined
+  }
+
+  function giveClose(): void {
+    if (!closeHeld) return
+    closeHeld = false
+    outer.emit.call(res, 'close')
+  }
+
+  return { captured, release, replace, threw }
+}

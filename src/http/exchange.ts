@@ -1,0 +1,243 @@
+/**
+ * A request on its way through: who asks (key, scope), what is asked (fingerprint), what the core makes of it, and which reply that is.
+ *
+ * Nothing here knows a framework. An adapter says how its requests are read ({@link HttpCall}) and runs the handler when it is told to;
+ * what it gets back is one of three words: let it pass, let the handler's own answer go, or send this reply instead. So no adapter
+ * holds a rule of the protocol, and none can get one wrong.
+ */
+import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
+import { systemRandom } from '../clock.js'
+import { type Core, coreOf } from '../core.js'
+import { fail, isRetrysafeError } from '../errors.js'
+import { type Fingerprint, fingerprintOfRequest } from '../fingerprint.js'
+import { checkScope, drawKey, keyFromHeader, recordScope } from '../key.js'
+import type { StoredReply } from '../outcome.js'
+import { bodyValue, type Content, fieldOf } from './content.js'
+import { asAccepted } from './encoding.js'
+import { type HttpEnd, httpFormat, isThrown } from './format.js'
+import { headerLines, replayMarker } from './headers.js'
+import { type HttpOptions, optionalMethods, type Settings, settingsOf } from './options.js'
+import { problemReply } from './problem.js'
+import { checkReply } from './reply.js'
+
+/** A request, as an adapter reads it. */
+export interface HttpCall {
+  readonly method: string
+  /** Path and query as the client sent them, before any router took its prefix off. */
+  readonly target: string
+  /** Name, value, name, value …: repeated headers must be seen (rule 14). */
+  readonly rawHeaders: readonly string[]
+  /** What `scope`, `fingerprint` and `mayReplay` are given. */
+  readonly request: unknown
+  /** Reads the body without taking it from those that come later; throws `BODY_TOO_LARGE` above the limit. */
+  readBody(limitBytes: number): Promise<Content | undefined>
+}
+
+/** What the handler is given. Which of `tx` and `commit` is there is settled by the mode. */
+export type HttpAttempt<Tx> = TransactionAttempt<Tx> & LeaseAttempt<Tx>
+
+/** Runs the handler. */
+export type Perform<Tx> = (attempt: HttpAttempt<Tx>, body: unknown) => Promise<Performed>
+
+/** What the handler's run came to. */
+export interface Performed extends HttpEnd {
+  /** What the handler threw, where the framework has already made an answer of it. */
+  readonly error?: unknown
+}
+
+/** What an adapter does next. */
+export type Verdict =
+  /** Not covered: on to whatever comes next, unprotected. */
+  | { readonly do: 'pass' }
+  /** The handler's own answer stands and may now go out. */
+  | { readonly do: 'own'; readonly reply: StoredReply }
+  /** This is the answer, whatever the handler said. */
+  | { readonly do: 'answer'; readonly reply: StoredReply }
+
+export interface Exchange<Tx> {
+  readonly settings: Settings
+  /** Rejects only with what the user's own code threw: an error for the framework's error handler. */
+  run(call: HttpCall, perform: Perform<Tx>): Promise<Verdict>
+}
+
+/**
+ * Makes the exchange of a route. `handler: 'replies'` needs an attempt even without a key, and is given one under a key drawn for it;
+ * `'around'` lets such a request pass.
+ *
+ * @throws `OPTION_INVALID`
+ */
+export function createExchange<Tx>(
+  safe: object,
+  options: HttpOptions<never>,
+  handler: 'replies' | 'around',
+): Exchange<Tx> {
+  const core = coreOf<Tx>(safe)
+  const settings = settingsOf(core, options)
+
+  async function run(call: HttpCall, perform: Perform<Tx>): Promise<Verdict> {
+    try {
+      const intent = await admit(core, settings, call, handler)
+      if (intent === 'pass') return { do: 'pass' }
+      return await execute(core, settings, call, intent, perform)
+    } catch (error) {
+      if (isRetrysafeError(error)) return { do: 'answer', reply: problemReply(error, settings.problemBase) }
+      throw error
+    }
+  }
+
+  return { settings, run }
+}
+
+/** A request that is to be done once. */
+interface Admitted {
+  readonly key: string
+  readonly scope: string
+  readonly fingerprint: Fingerprint
+  readonly body: unknown
+}
+
+/** Everything that can be refused without asking the store is refused here, cheapest first. */
+async function admit<Tx>(
+  core: Core<Tx>,
+  settings: Settings,
+  call: HttpCall,
+  handler: 'replies' | 'around',
+): Promise<Admitted | 'pass'> {
+  const method = call.method.toUpperCase()
+  if (!settings.methods.has(method) && !optionalMethods.has(method)) return 'pass'
+  const sent = keyFromHeader(headerLines(call.rawHeaders, settings.header))
+  const required = settings.required && settings.methods.has(method)
+  const mayBeInForm = sent === undefined && settings.formField !== undefined
+  if (sent === undefined && !mayBeInForm) {
+    if (required) throw fail('KEY_REQUIRED')
+    if (handler === 'around') return 'pass'
+  }
+  const scope = await scopeFor(settings, call)
+  const content = await call.readBody(settings.maxBodyBytes)
+  const body = handler === 'replies' || settings.fingerprint ? bodyValue(content) : undefined
+  const fingerprint = await fingerprintFor(settings, call, content, body)
+  // Taken now: it refuses malformed JSON before anything is claimed, and the handler may change its input later (rule 15).
+  const bytes = fingerprint.bytes()
+  const key = sent ?? keyFromForm(settings, content, bytes)
+  if (key !== undefined) return { key, scope, fingerprint, body }
+  if (required) throw fail('KEY_REQUIRED')
+  if (handler === 'around') return 'pass'
+  return { key: drawKey(core.clock, systemRandom), scope, fingerprint, body }
+}
+
+async function scopeFor({ scope }: Settings, { request }: HttpCall): Promise<string> {
+  return typeof scope === 'string' ? scope : checkScope(await scope(request))
+}
+
+async function fingerprintFor(
+  settings: Settings,
+  call: HttpCall,
+  content: Content | undefined,
+  value: unknown,
+): Promise<Fingerprint> {
+  const { method, target } = call
+  const own = await settings.fingerprint?.(call.request as never, value)
+  if (own === undefined) return fingerprintOfRequest({ method, target, ...countedOf(content) })
+  if (typeof own !== 'string' && !(own instanceof Uint8Array)) {
+    throw fail('OPTION_INVALID', { detail: 'fingerprint must return a string, bytes or undefined' })
+  }
+  // Method and path count all the same: one key on two routes must never replay across (rule 15).
+  const [path = ''] = target.split(/[?#]/, 1)
+  return fingerprintOfRequest({ method, target: path, body: { bytes: Buffer.from(own) } })
+}
+
+type Counted = Pick<Parameters<typeof fingerprintOfRequest>[0], 'contentType' | 'body'>
+
+function countedOf(content: Content | undefined): Counted {
+  if (content === undefined) return { body: undefined }
+  const { bytes, counted, contentType } = content
+  const type = contentType === undefined ? {} : { contentType }
+  return { ...type, body: bytes === undefined ? { parsed: counted ?? content.parsed } : { bytes } }
+}
+
+/** A key from a form has the digest of the form's meaning behind it: the same page sent with other fields is a new intent. */
+function keyFromForm(
+  settings: Settings,
+  content: Content | undefined,
+  fingerprint: Uint8Array,
+): string | undefined {
+  if (settings.formField === undefined) return undefined
+  const field = fieldOf(content, settings.formField)
+  if (field === undefined || field === '') return undefined
+  if (typeof field !== 'string') throw fail('KEY_INVALID', { detail: 'the form field is not one text' })
+  const meaning = Buffer.from(fingerprint).subarray(-16).toString('hex')
+  return keyFromHeader([`${keyFromHeader([field]) ?? ''}.${meaning}`])
+}
+
+async function execute<Tx>(
+  core: Core<Tx>,
+  settings: Settings,
+  call: HttpCall,
+  { key, scope, fingerprint, body }: Admitted,
+  perform: Perform<Tx>,
+): Promise<Verdict> {
+  const { policy, operation } = settings
+  let performed: Performed | undefined
+  let committed = false
+  try {
+    const answer = await core.execute<HttpEnd>(
+      {
+        identity: { key, scope: recordScope(scope, operation) },
+        scope,
+        operation,
+        fingerprint,
+        policy,
+        context: call.request,
+        format: httpFormat(policy, settings.keptHeaders),
+      },
+      async (given) => {
+        const { attempt, passedNoReturn } = wrap(given, () => {
+          committed = true
+        })
+        performed = await perform(attempt, body)
+        // A throw stays one, so that the core can tell a rival's deadlock from a failure; past the point of no return it is an answer.
+        const fails = performed.fault === 'broken' || policy.mode === 'transaction'
+        if (isThrown(performed) && fails && !passedNoReturn()) throw performed.error
+        return performed
+      },
+    )
+    if (answer.replayed) return { do: 'answer', reply: await again(answer.value.reply, call) }
+    if (performed === undefined || committed) return { do: 'answer', reply: answer.value.reply }
+    return { do: 'own', reply: performed.reply }
+  } catch (error) {
+    // The framework has answered this very error already, and all of its work is undone.
+    if (performed !== undefined && isThrown(performed) && performed.error === error)
+      return { do: 'own', reply: performed.reply }
+    throw error
+  }
+}
+
+/** The attempt as a handler gets it: over HTTP, what `commit` writes down must be a reply. */
+function wrap<Tx>(given: HttpAttempt<Tx>, onCommitted: () => void) {
+  let noReturn = false
+  const attempt = {
+    ...given,
+    keepFailure: () => {
+      noReturn = true
+      given.keepFailure()
+    },
+  }
+  if ('commit' in given) {
+    attempt.commit = async <Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value> => {
+      let value: Value | undefined
+      await given.commit(async (tx): Promise<HttpEnd> => {
+        value = await write(tx)
+        return { reply: checkReply(value, 'the function given to commit'), whole: true, fault: 'none' }
+      })
+      onCommitted()
+      return value as Value
+    }
+  }
+  return { attempt, passedNoReturn: () => noReturn }
+}
+
+/** The stored reply as this caller can read it, marked as a replay. */
+async function again(reply: StoredReply, call: HttpCall): Promise<StoredReply> {
+  const accepted = await asAccepted(reply, headerLines(call.rawHeaders, 'accept-encoding').join(','))
+  return { ...accepted, headers: [...accepted.headers, [replayMarker, 'true']] }
+}

@@ -1,0 +1,161 @@
+/**
+ * Express 4 and 5.
+ *
+ * ```ts
+ * app.use(express.json({ verify: rawBody }))
+ * app.post('/orders', idempotent(safe, {}, async ({ tx, body }) => reply(201, await createOrder(tx, body))))
+ * app.post('/legacy', idempotent(safe, { mode: 'lease' }), handlerYouAlreadyHave)
+ * ```
+ */
+import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
+import type { Retrysafe } from '../retrysafe.js'
+import { type Capture, capture } from './capture.js'
+import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
+import { readExpressBody } from './express-body.js'
+import { onRouteError } from './express-errors.js'
+import type { ExpressMiddleware, ExpressNext, ExpressRequest, RequestExtras } from './express-types.js'
+import { sendReply } from './node.js'
+import type { Body, HttpOptions } from './options.js'
+import { checkReply, type Reply } from './reply.js'
+
+export { rawBody } from './express-body.js'
+export type { ExpressMiddleware, ExpressNext, ExpressRequest } from './express-types.js'
+export type { HttpOptions } from './options.js'
+export { serve } from './serve.js'
+
+/** What a handler that returns a reply is given. */
+export type ExpressContext<Attempt, Request> = Attempt & {
+  readonly req: Request
+  /** What a parser left in `req.body`, else parsed JSON, else bytes. Nobody has checked its shape: validate it. */
+  readonly body: Body
+}
+
+type Handler<Attempt, Request> = (context: ExpressContext<Attempt, Request>) => Reply | Promise<Reply>
+
+/**
+ * Makes a route safe to retry: each key's work takes effect once, and its reply is given again to every retry.
+ *
+ * With a handler, which returns `reply(status, body)`: its `tx` (mode `transaction`) or `commit` (mode `lease`) carries the writes that the promise
+ * covers. Without one, the middleware goes around the handlers that follow; they find the attempt at `req.idempotency`, and what
+ * they send is kept. In transaction mode such a reply is held back until the commit, a throw is never kept, and where the
+ * middleware cannot see throws (mounted with `app.use`, or in a route with an error handler of its own) no status from 400 up is.
+ *
+ * Costs one round trip to the store beyond the work's own in lease mode, none in transaction mode. Errors of ours are sent as `problem+json`; what your
+ * own functions throw goes to Express's error handler, once.
+ *
+ * @throws `OPTION_INVALID` at once for options that do not fit
+ */
+export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
+  safe: Retrysafe<Tx>,
+  options?: HttpOptions<Request>,
+): ExpressMiddleware<Request>
+export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<Request> & { readonly mode: 'lease' },
+  handler: Handler<LeaseAttempt<Tx>, Request>,
+): ExpressMiddleware<Request>
+export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<Request> & { readonly mode: 'transaction' },
+  handler: Handler<TransactionAttempt<Tx>, Request>,
+): ExpressMiddleware<Request>
+/** Without a mode in the options the instance's holds, which types do not know: `tx` or `commit` is there, as it says. */
+export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<Request>,
+  handler: Handler<HttpAttempt<Tx>, Request>,
+): ExpressMiddleware<Request>
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<never> = {},
+  handler?: Handler<never, ExpressRequest>,
+): ExpressMiddleware<ExpressRequest> {
+  if (handler === undefined) return around(createExchange<Tx>(safe, options, 'around'))
+  return replying(createExchange<Tx>(safe, options, 'replies'), handler)
+}
+
+/** Handlers that return a reply. */
+function replying<Tx>(
+  exchange: Exchange<Tx>,
+  handler: Handler<never, ExpressRequest>,
+): ExpressMiddleware<ExpressRequest> {
+  return (req, res, next) => {
+    async function perform(attempt: HttpAttempt<Tx>, body: unknown): Promise<Performed> {
+      const value = await handler({ req, body, ...attempt } as never)
+      return { reply: checkReply(value, 'a handler'), whole: true, fault: 'none' }
+    }
+
+    async function handle(): Promise<ExpressNext | undefined> {
+      const verdict = await exchange.run(callOf(req), perform)
+      if (verdict.do === 'pass') return next
+      sendReply(res, verdict.reply)
+      return undefined
+    }
+
+    // `next` is called outside of every catch here: what it throws is not ours to report a second time.
+    handle().then((go) => go?.(), next)
+  }
+}
+
+/** Handlers that exist and answer by themselves. */
+function around<Tx>(exchange: Exchange<Tx>): ExpressMiddleware<ExpressRequest> {
+  const { mode, maxReplyBytes } = exchange.settings.policy
+
+  return function idempotency(req, res, next) {
+    let capturing: Capture | undefined
+
+    async function perform(attempt: HttpAttempt<Tx>): Promise<Performed> {
+      const own = capture(res, { hold: mode === 'transaction' ? 'all' : 'end', maxBytes: maxReplyBytes })
+      capturing = own
+      let thrown: { readonly error: unknown } | undefined
+      const seesErrors = onRouteError(req, idempotency, (error) => {
+        thrown = { error }
+        own.threw()
+      })
+      Object.assign(req, { idempotency: attempt })
+      next()
+      const { reply, whole, broken } = await own.captured
+      const error = thrown === undefined ? new Error('The handler broke off its reply') : thrown.error
+      // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
+      const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
+      if (failed) return { reply, whole, fault: 'broken', error }
+      if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
+      return { reply, whole, fault: seesErrors ? 'none' : 'unknown' }
+    }
+
+    async function handle(): Promise<ExpressNext | undefined> {
+      const verdict = await exchange.run(callOf(req), perform)
+      switch (verdict.do) {
+        case 'pass':
+          return next
+        case 'own':
+          capturing?.release()
+          return undefined
+        case 'answer':
+          if (capturing === undefined) sendReply(res, verdict.reply)
+          else capturing.replace(() => sendReply(res, verdict.reply))
+          return undefined
+        default:
+          return verdict satisfies never
+      }
+    }
+
+    handle().then(
+      (go) => go?.(),
+      (error: unknown) => {
+        capturing?.replace()
+        next(error)
+      },
+    )
+  }
+}
+
+function callOf(req: ExpressRequest & RequestExtras): HttpCall {
+  return {
+    method: req.method ?? '',
+    target: req.originalUrl,
+    rawHeaders: req.rawHeaders,
+    request: req,
+    readBody: (limitBytes) => readExpressBody(req, limitBytes),
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Members of an object replaced for a while, and put back unless somebody has replaced them again in the meantime.
+ */
+
+export interface Patches {
+  /** Puts a function in the place of a member. */
+  replace(name: string, value: (...values: never[]) => unknown): void
+  /** Lets a member read as something else; writes go to the real one. */
+  mask(name: string, read: (real: unknown) => unknown): void
+  undo(): void
+}
+
+export function createPatches(target: object): Patches {
+  const undoing: (() => void)[] = []
+
+  function replace(name: string, value: (...values: never[]) => unknown): void {
+    const own = Object.getOwnPropertyDescriptor(target, name)
+    Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true })
+    undoing.push(() => {
+      // Middleware that came after has wrapped ours: taking it away would take theirs away too.
+      if (Reflect.get(target, name) === value) restore(name, own)
+    })
+  }
+
+  function mask(name: string, read: (real: unknown) => unknown): void {
+    const own = Object.getOwnPropertyDescriptor(target, name)
+    let written: unknown = own?.value
+    const get = () =>
+      read(own === undefined ? Reflect.get(Object.getPrototypeOf(target), name, target) : written)
+    const set = (value: unknown) => {
+      written = value
+    }
+    Object.defineProperty(target, name, {
+      get,
+      set,
+      configurable: true,
+      enumerable: own?.enumerable ?? false,
+    })
+    undoing.push(() => {
+      if (Object.getOwnPropertyDescriptor(target, name)?.get !== get) return
+      restore(name, own && { ...own, value: written })
+    })
+  }
+
+  function restore(name: string, own: PropertyDescriptor | undefined): void {
+    if (own === undefined) Reflect.deleteProperty(target, name)
+    else Object.defineProperty(target, name, own)
+  }
+
+  function undo(): void {
+    // Last first, so that a member replaced twice ends as it was.
+    for (const step of undoing.splice(0).reverse()) step()
+  }
+
+  return { replace, mask, undo }
+}

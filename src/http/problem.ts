@@ -1,0 +1,59 @@
+/**
+ * Errors as replies: `application/problem+json` (RFC 9457) with a link to the page that explains the code, as section 2.7 of the
+ * IETF draft asks for.
+ */
+import { type ErrorCode, errorTable, type RetrysafeError } from '../errors.js'
+import type { StoredReply } from '../outcome.js'
+import { type ReplyHeaders, reply } from './reply.js'
+
+/** Where `policy(safe)` is mounted unless `problemBase` says otherwise (RFC 8615). */
+export const defaultProblemBase = '/.well-known/retrysafe'
+
+/** The address of the page about a code; also the `type` of its problem document. */
+export function problemType(base: string, code: ErrorCode): string {
+  return `${base}/${code}`
+}
+
+/** The reply for an error of ours. The message holds no key, no body and no secret, whatever the error. */
+export function problemReply(error: RetrysafeError, base: string): StoredReply {
+  const type = problemType(base, error.code)
+  const { code, status, message, originalStatus, retryAfterMs } = error
+  const document = {
+    type,
+    title: errorTable[code].title,
+    status,
+    detail: message,
+    code,
+    ...(originalStatus !== undefined && { originalStatus }),
+  }
+  return reply(status, document, {
+    'content-type': 'application/problem+json',
+    'cache-control': 'no-store',
+    link: `<${type}>; rel="describedby"`,
+    ...retryAfter(retryAfterMs),
+  })
+}
+
+/** `Retry-After` in whole seconds, rounded up: a caller that comes back a moment early is refused once more. */
+function retryAfter(retryAfterMs: number | undefined): ReplyHeaders {
+  if (retryAfterMs === undefined) return {}
+  return { 'retry-after': Math.max(1, Math.ceil(retryAfterMs / 1000)) }
+}
+
+/**
+ * A kept error of the work (`keepFailure()`, `keep: 'all'`) as a reply: its status, and its message only where the error itself says
+ * that it may be shown (`expose`, as `http-errors` has it).
+ */
+export function failureReply(error: unknown): StoredReply {
+  const { status, statusCode, expose, message } = (error ?? {}) as Record<string, unknown>
+  const named = [status, statusCode].find(
+    (one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) < 600,
+  )
+  const document = {
+    type: 'about:blank',
+    title: 'The request failed, and the failure is final',
+    status: Number(named ?? 500),
+    ...(expose === true && typeof message === 'string' && { detail: message }),
+  }
+  return reply(document.status, document, { 'content-type': 'application/problem+json' })
+}

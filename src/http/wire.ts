@@ -1,0 +1,63 @@
+/**
+ * The small print of `http.ServerResponse`, as Node has it: what counts as a chunk, a status, a list of headers, and which error
+ * belongs to which mistake.
+ */
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+type Callback = (error?: Error | null) => void
+
+/** A chunk as bytes of its own: who wrote it may use its buffer again. */
+export function bytesOf(chunk: unknown, encoding: unknown): Buffer {
+  if (typeof chunk === 'string') {
+    return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
+  }
+  if (chunk instanceof Uint8Array) return Buffer.from(chunk)
+  const code = chunk === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'
+  throw Object.assign(new TypeError('The chunk must be a string, a Buffer or a Uint8Array'), { code })
+}
+
+export function statusOf(status: unknown): number {
+  const code = Number(status) | 0
+  if (code >= 100 && code <= 999) return code
+  throw Object.assign(new RangeError(`Invalid status code: ${String(status)}`), {
+    code: 'ERR_HTTP_INVALID_STATUS_CODE',
+  })
+}
+
+/** Headers in any form that `writeHead` takes (an object, a flat list, a list of pairs) as pairs. */
+export function linesOf(headers: unknown): (readonly [name: string, value: unknown])[] {
+  if (typeof headers !== 'object' || headers === null) return []
+  if (!Array.isArray(headers)) return Object.entries(headers).filter(([name]) => name !== '')
+  if (headers.every(Array.isArray)) return headers.map(([name, value]) => [String(name), value])
+  if (headers.length % 2 !== 0) {
+    throw Object.assign(new TypeError('The headers must be names and values in turn'), {
+      code: 'ERR_INVALID_ARG_VALUE',
+    })
+  }
+  const lines: [string, unknown][] = []
+  for (let index = 0; index < headers.length; index += 2)
+    lines.push([String(headers[index]), headers[index + 1]])
+  return lines
+}
+
+export function copyOfHeaders(res: ServerResponse): OutgoingHttpHeaders {
+  const copy = { ...res.getHeaders() }
+  for (const [name, value] of Object.entries(copy)) if (Array.isArray(value)) copy[name] = [...value]
+  return copy
+}
+
+export function headSent(): Error {
+  return Object.assign(new Error('Cannot write headers after they are sent to the client'), {
+    code: 'ERR_HTTP_HEADERS_SENT',
+  })
+}
+
+/** A write after `end()`: reported as Node reports it, to the callback and as an event. */
+export function lateWrite(res: ServerResponse, done: Callback | undefined): false {
+  const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
+  process.nextTick(() => {
+    done?.(error)
+    if (!res.destroyed) res.emit('error', error)
+  })
+  return false
+}
