@@ -60,7 +60,9 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
   let cancelRound: (() => void) | undefined
 
   function keep(terms: LeaseTerms): Lease {
-    const lease = createLease(terms, clock, (gone) => kept.delete(gone))
+    const lease = createLease(terms, clock, (gone) => {
+      if (kept.delete(gone) && kept.size === 0) cancelRound?.()
+    })
     kept.add(lease)
     plan()
     return lease

@@ -55,7 +55,9 @@ test.each([
 })
 
 test('transaction mode is refused on a store without transactions', () => {
-  expect(refusal(() => retrysafe({ store: withoutTransactions(), mode: 'transaction' })).code).toBe('OPTION_INVALID')
+  expect(refusal(() => retrysafe({ store: withoutTransactions(), mode: 'transaction' })).code).toBe(
+    'OPTION_INVALID',
+  )
 })
 
 test('an option that is named without a value is as if it were absent', () => {

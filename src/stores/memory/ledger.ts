@@ -16,11 +16,19 @@ export interface MemoryRecord {
   outcome: Uint8Array | undefined
 }
 
+/** An open transaction's hold on an identity, with what it would write. */
+export interface Lock {
+  readonly owner: string
+  readonly fingerprint: Uint8Array
+  /** Its outcome waits for the caller's own commit: from here on a late owner's writes are refused. */
+  written: boolean
+}
+
 /** What the transactions of the store work on. */
 export interface Ledger {
   readonly records: Map<string, MemoryRecord>
-  /** Identities that an open transaction holds, with what it would write. */
-  readonly locks: Map<string, { readonly owner: string; readonly fingerprint: Uint8Array }>
+  /** Identities that an open transaction holds. */
+  readonly locks: Map<string, Lock>
   now(): number
   see(record: MemoryRecord, callerNowMs: number): SeenRecord
   nextGeneration(record: MemoryRecord | undefined): number

@@ -35,7 +35,7 @@ export function createTransactions(ledger: Ledger): MemoryTransactions {
 
   function lock(name: string, request: BeginRequest): boolean {
     if (ledger.locks.has(name)) return false
-    ledger.locks.set(name, { owner: request.owner, fingerprint: request.fingerprint() })
+    ledger.locks.set(name, { owner: request.owner, fingerprint: request.fingerprint(), written: false })
     return true
   }
 
@@ -153,15 +153,26 @@ function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
   let ended = false
 
   async function save(wish: Save): Promise<SaveAnswer> {
-    if (ended || !granted || (seen !== undefined && !isReplaceable(seen))) return { kind: 'refused' }
+    if (ended || !granted || !mayWrite()) return { kind: 'refused' }
     ended = true
     if (wish.undoWork) effects.length = from
+    const lock = ledger.locks.get(nameOf(request.identity))
+    if (lock !== undefined) lock.written = true
     effects.push(() => write(parts, seen, generation, wish))
     parts.commit()
     return { kind: 'committed' }
   }
 
+  /** Only what was seen may be replaced: its owner may have renewed or completed it while the work ran (rule 5). */
+  function mayWrite(): boolean {
+    const now = ledger.records.get(nameOf(request.identity))
+    if (now === undefined || seen === undefined) return now === seen
+    const same = now.owner === seen.owner && now.generation === seen.generation
+    return same && isReplaceable(ledger.see(now, request.callerNowMs))
+  }
+
   async function rollback(): Promise<void> {
+    await common.settle()
     if (ended) return
     ended = true
     effects.length = from
@@ -201,5 +212,5 @@ function openOwned(ledger: Ledger, { identity, owner }: Owned): OpenTransaction<
     return { kind: 'committed' }
   }
 
-  return { ...common, seen: undefined, granted: true, generation: 0, save, rollback: async () => undefined }
+  return { ...common, seen: undefined, granted: true, generation: 0, save, rollback: common.settle }
 }
