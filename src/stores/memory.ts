@@ -126,7 +126,9 @@ export function memory(options: MemoryOptions = {}): MemoryStore {
   }
 
   function owned({ identity, owner }: Owned): MemoryRecord | undefined {
-    const record = records.get(nameOf(identity))
+    const name = nameOf(identity)
+    const record = records.get(name)
+    if (locks.get(name)?.written) return undefined
     return record?.state === 'running' && record.owner === owner ? record : undefined
   }
 

@@ -2,13 +2,18 @@
  * The suite that every store must pass: the contract of `store.ts`, case by case, on real servers, over clients and processes of their own.
  */
 import { claimCases } from './store/claims.js'
+import { commitCases } from './store/commits.js'
 import type { StoreHarness } from './store/harness.js'
 import { identityCases } from './store/identity.js'
+import { operatingCases } from './store/operating.js'
 import { renewalCases } from './store/renewal.js'
 import { retentionCases } from './store/retention.js'
 import { testsIn } from './store/room.js'
+import { sweepingCases } from './store/sweeping.js'
 import { takeOverCases } from './store/takeover.js'
 import { takeOverRaceCases } from './store/takeover-races.js'
+import { transactionCases } from './store/transactions.js'
+import { withinCases } from './store/within.js'
 import type { SuiteCase } from './suite.js'
 
 /**
@@ -32,5 +37,10 @@ export function storeSuite<Tx extends object>(harness: StoreHarness<Tx>): readon
     ...renewalCases(test),
     ...retentionCases(test),
     ...identityCases(test),
+    ...sweepingCases(test),
+    ...transactionCases(test),
+    ...commitCases(test),
+    ...withinCases(test),
+    ...operatingCases(test),
   ]
 }

@@ -40,6 +40,8 @@ export async function startProcesses(source: Module, count: number): Promise<Pro
   const children = Array.from({ length: count }, () =>
     fork(script, { serialization: 'advanced', execArgv: [] }),
   )
+  // Errors reach whoever asks; between two questions there is nobody to tell.
+  for (const child of children) child.on('error', () => undefined)
   let ids = 0
 
   async function stop(): Promise<void> {
@@ -76,6 +78,7 @@ function ask(child: ChildProcess, message: ToChild): Promise<unknown> {
     function settle(): void {
       child.off('message', hear)
       child.off('exit', gone)
+      child.off('error', broken)
     }
     function hear(heard: unknown): void {
       const { id, answer, failure } = heard as FromChild
@@ -88,9 +91,15 @@ function ask(child: ChildProcess, message: ToChild): Promise<unknown> {
       settle()
       reject(new Error(`a process of the suite ended with code ${code} before it answered`))
     }
+    function broken(error: Error): void {
+      settle()
+      reject(error)
+    }
     child.on('message', hear)
     child.on('exit', gone)
-    child.send(message, (error) => error && reject(error))
+    child.on('error', broken)
+    // A child that is gone answers with an error here, and with `exit` as well; whichever comes first is told.
+    child.send(message, (error) => error && broken(error))
   })
 }
 
