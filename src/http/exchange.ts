@@ -116,9 +116,8 @@ async function admit<Tx>(
   const content = await call.readBody(settings.maxBodyBytes)
   const body = handler === 'replies' || settings.fingerprint ? bodyValue(content) : undefined
   const fingerprint = await fingerprintFor(settings, call, content, body)
-  // Taken now: it refuses malformed JSON before anything is claimed, and the handler may change its input later (rule 15).
-  const bytes = fingerprint.bytes()
-  const key = sent ?? keyFromForm(settings, content, bytes)
+  // Its canonical form is left to the runner, which takes it before the work and only if there is work: a byte-equal retry costs none.
+  const key = sent ?? keyFromForm(settings, content, fingerprint)
   if (key !== undefined) return { key, scope, fingerprint, body }
   if (required) throw fail('KEY_REQUIRED')
   if (handler === 'around') return 'pass'
@@ -159,13 +158,13 @@ function countedOf(content: Content | undefined): Counted {
 function keyFromForm(
   settings: Settings,
   content: Content | undefined,
-  fingerprint: Uint8Array,
+  fingerprint: Fingerprint,
 ): string | undefined {
   if (settings.formField === undefined) return undefined
   const field = fieldOf(content, settings.formField)
   if (field === undefined || field === '') return undefined
   if (typeof field !== 'string') throw fail('KEY_INVALID', { detail: 'the form field is not one text' })
-  const meaning = Buffer.from(fingerprint).subarray(-16).toString('hex')
+  const meaning = Buffer.from(fingerprint.bytes()).subarray(-16).toString('hex')
   return keyFromHeader([`${keyFromHeader([field]) ?? ''}.${meaning}`])
 }
 

@@ -112,7 +112,7 @@ app.post(
     const { tx, key, generation } = (request as unknown as { idempotency: Attempt }).idempotency
     const { rows } = await tx.query(insertEffect, [key, JSON.stringify(request.body), generation])
     await pause(request.body)
-    response.status(201).json({ id: rows[0].id })
+    response.status(201).json({ id: rows[0]?.id })
   },
 )
 
