@@ -6,6 +6,8 @@ import { commitCases } from './store/commits.js'
 import type { StoreHarness } from './store/harness.js'
 import { identityCases } from './store/identity.js'
 import { operatingCases } from './store/operating.js'
+import { promiseCases } from './store/promises.js'
+import { raceCases } from './store/races.js'
 import { renewalCases } from './store/renewal.js'
 import { retentionCases } from './store/retention.js'
 import { testsIn } from './store/room.js'
@@ -42,5 +44,7 @@ export function storeSuite<Tx extends object>(harness: StoreHarness<Tx>): readon
     ...commitCases(test),
     ...withinCases(test),
     ...operatingCases(test),
+    ...raceCases(test),
+    ...promiseCases(test),
   ]
 }
