@@ -90,6 +90,24 @@ test('stale connections in the pool do not surface', async () => {
   expectWhole(pool)
 })
 
+test('a server that says goodbye in the packet that completes the connection is listened to', async () => {
+  const { pool } = bench.another({}, { max: 1 })
+  let farewells = 1
+  const store = postgres({
+    query: pool.query.bind(pool),
+    on: pool.on.bind(pool),
+    totalCount: 0,
+    connect: (callback: (error: Error | undefined, client: pg.PoolClient | undefined) => void) =>
+      pool.connect((error, client) => {
+        callback(error, client)
+        if (farewells-- > 0) client?.emit('error', new Error('terminating connection'))
+      }),
+  })
+  expect(await attempt(store, freshKey())).toBe('rolledBack')
+  expect(await attempt(store, freshKey())).toBe('committed')
+  expectWhole(pool)
+})
+
 test('abandoning does not wait for the statement that runs', async () => {
   const key = freshKey()
   const { store, pool } = bench.another({}, { max: 1 })

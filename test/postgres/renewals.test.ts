@@ -81,7 +81,7 @@ test('a pool that shows no client of its own renews through itself', async () =>
   const claim = await claimed()
   const { pool } = bench.another()
   const plain = {
-    connect: () => pool.connect(),
+    connect: pool.connect.bind(pool),
     query: pool.query.bind(pool),
     on: pool.on.bind(pool),
     totalCount: 0,

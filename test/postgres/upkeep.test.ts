@@ -12,6 +12,7 @@ import {
   freshKey,
   openBench,
   outcome,
+  until,
 } from './harness.js'
 
 let bench: Bench
@@ -124,6 +125,43 @@ test('the sweeper takes what is past retention, and nothing that is needed', asy
   expect(await store.sweeping.sweep({ limit: 10, callerNowMs: Date.now() })).toBe(0)
   const { rows } = await bench.sql('select key from swept.intent order by key')
   expect(rows.map(({ key }) => key)).toEqual(['dead', 'live', 'released with steps', 'running', 'unknown'])
+})
+
+test('many sweepers clear a large table in batches, by its index, while claims go on', async () => {
+  const { store } = bench.another({ schema: 'large' }, { max: 8 })
+  await store.migrate()
+  const live = claimRequest('live')
+  await store.claim(live)
+  await bench.sql(`insert into large.intent
+    select 'k' || g, 'tenant', 3, gen_random_uuid(), g, 1, 'f', now() - interval '10 minutes', 'o', null
+    from generate_series(1, 20000) g`)
+  await bench.sql('analyze large.intent')
+  let claims = 0
+  let swept = 0
+  let sweepers = 4
+  const sweep = async () => {
+    for (let batch = -1; batch !== 0; swept += batch) {
+      batch = await store.sweeping.sweep({ limit: 500, callerNowMs: Date.now() })
+      expect(batch).toBeLessThanOrEqual(500)
+    }
+    sweepers -= 1
+  }
+  const claim = async () => {
+    while (sweepers > 0) {
+      expect(await store.claim(claimRequest(freshKey()))).toMatchObject({ claimed: true })
+      claims += 1
+    }
+  }
+  await Promise.all([sweep(), sweep(), sweep(), sweep(), claim(), claim()])
+  expect(swept).toBe(20_000)
+  expect(claims).toBeGreaterThan(0)
+  expect(await store.find(live.identity, Date.now())).toMatchObject({ state: 'running', live: true })
+  await until(async () => {
+    const { rows } = await bench.sql(
+      `select idx_scan from pg_stat_user_indexes where schemaname = 'large' and indexrelname = 'intent_sweep'`,
+    )
+    return Number(rows[0]?.idx_scan) > 0
+  })
 })
 
 test("a store's clock that ran ahead does not free done keys", async () => {

@@ -137,6 +137,20 @@ test('an attempt inside an attempt dies with the outer one', async () => {
   await expect(after).rejects.toMatchObject({ code: 'ATTEMPT_SETTLED' })
 })
 
+test('no listener stays on the client of the caller', async () => {
+  const caller = await bench.pool.connect()
+  const before = caller.listenerCount('error')
+  await caller.query('begin')
+  for (const end of ['save', 'rollback'] as const) {
+    const open = await bench.store.transactions.within(caller, beginRequest(freshKey()))
+    await open[end](wish as never)
+  }
+  await caller.query('rollback')
+  await bench.store.transactions.within(caller, beginRequest(freshKey())).catch(() => {})
+  expect(caller.listenerCount('error')).toBe(before)
+  caller.release()
+})
+
 test('what is no client with a transaction is refused', async () => {
   const open = bench.store.transactions.within(bench.pool, beginRequest(freshKey()))
   await expect(open).rejects.toMatchObject({ code: 'OPTION_INVALID' })

@@ -6,8 +6,11 @@ import { once } from './once.js'
 import { flagAt, integerAt, seenRecord } from './rows.js'
 import type { Statements } from './statements.js'
 
-/** A claim comes back empty when a rival commits between its snapshot and its insert; the next one sees it (SPEED.md). */
-const claimRounds = 5
+/**
+ * A claim comes back empty when a rival commits between its snapshot and its insert; the next one sees it (SPEED.md). Three, because
+ * what is still empty then is held by a transaction, which no asking shortens.
+ */
+const claimRounds = 3
 
 type LeaseMode = Pick<Store, 'claim' | 'takeOver' | 'abandon' | 'complete' | 'release' | 'find'>
 

@@ -22,8 +22,10 @@ export interface PgPoolClient extends PgClient {
 
 /** What is used of a node-postgres Pool; a type test holds it against the real one. */
 export interface PgPool {
-  connect(): Promise<PgPoolClient>
+  connect(callback: (error: Error | undefined, client: PgPoolClient | undefined) => void): void
   query: (...parameters: never[]) => unknown
+  /** Tells a Pool from a Client. */
+  readonly totalCount: number
   on(event: 'error', listener: (error: Error) => void): unknown
 }
 
@@ -57,15 +59,25 @@ export function nodePostgres<Pool extends PgPool>(pool: Pool, prepare: boolean):
   }
   return {
     acquire,
-    adopt: (tx) => session<Pool>(insideOf(tx), prepare, { release: ignore, destroy: ignore }),
+    adopt: (tx) => {
+      const adopted = session<Pool>(insideOf(tx), prepare, { release: ignore, destroy: ignore })
+      // The client is the caller's, and so is its end.
+      return { ...adopted, destroy: adopted.release }
+    },
     ...(makesClients(pool) ? { dedicate: () => dedicate<Pool>(pool, prepare) } : {}),
   }
 
-  async function acquire(): Promise<Session<PgTx<Pool>>> {
-    const client = await pool.connect()
-    return session<Pool>({ client, send: (run) => run() }, prepare, {
-      release: () => client.release(),
-      destroy: () => client.release(true),
+  /**
+   * By callback, which node-postgres calls at once: a promise is told one turn later, and a server that is shutting down may have said so
+   * in the packet that completed the connection, when nobody listens yet.
+   */
+  function acquire(): Promise<Session<PgTx<Pool>>> {
+    return new Promise((resolve, reject) => {
+      pool.connect((error, client) => {
+        if (client === undefined) return reject(error)
+        const back = { release: () => client.release(), destroy: () => client.release(true) }
+        resolve(session<Pool>({ client, send: (run) => run() }, prepare, back))
+      })
     })
   }
 }
