@@ -2,11 +2,30 @@
  * What is used of Express, 4 and 5, restated; `test/types/express.ts` checks it against the real types.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HttpAttempt } from './exchange.js'
+import type { Body } from './options.js'
 
-/** A request. */
-export interface ExpressRequest extends IncomingMessage {
+declare global {
+  // The interface that Express's types leave for others to add to: `req.user` and the like are seen here too, without an import.
+  namespace Express {
+    interface Request {
+      /** The attempt, for handlers behind `idempotent(safe, options)`; its `tx` is what the store gives. */
+      idempotency?: HttpAttempt<Body>
+    }
+  }
+}
+
+/** What handlers and callbacks see of a request, if they do not name Express's own `Request`. */
+export interface ExpressRequest extends IncomingMessage, Express.Request {
   /** Path and query as the client sent them; a router changes `url`, not this. */
-  originalUrl: string
+  readonly originalUrl: string
+  readonly baseUrl: string
+  readonly path: string
+  /** Texts; a wildcard's is a list in Express 5. */
+  readonly params: Readonly<Record<string, Body>>
+  readonly query: Body
+  readonly ip?: string | undefined
+  get(name: string): string | undefined
 }
 
 /** What of a request Express's own types leave open or do not have. */
@@ -16,7 +35,6 @@ export interface RequestExtras {
   file?: unknown
   files?: unknown
   route?: ExpressRoute
-  idempotency?: unknown
 }
 
 export type ExpressNext = (error?: unknown) => void

@@ -69,8 +69,7 @@ const notAReply = () => idempotent(safe, {}, async () => ({ status: 200 }))
 // @ts-expect-error lease mode has no transaction to write through
 const noTx = () => idempotent(safe, { mode: 'lease' }, async ({ tx }) => reply(200, tx))
 // @ts-expect-error transaction mode commits by itself
-const noCommit = () =>
-  idempotent(safe, { mode: 'transaction' }, async ({ commit }) => commit(() => reply(200)))
+const noCommit = () => idempotent(safe, { mode: 'transaction' }, (own) => own.commit(() => reply(200)))
 // @ts-expect-error there is no such option
 const noOption = () => idempotent(safe, { retainSeconds: 1 })
 
