@@ -4,6 +4,17 @@
  * Nothing here knows a test runner. Nothing of the library imports it.
  */
 export { type MovableClock, movableClock, seededRandom } from './clock.js'
+export type { Effects } from './endings.js'
+export { type ExpectOnce, expectOnce, type Once } from './expect-once.js'
+export {
+  type Fault,
+  type FaultPlan,
+  type FaultPoint,
+  type Faults,
+  planFaults,
+  type Stopped,
+} from './faults.js'
+export { withFaults } from './faulty-store.js'
 export type {
   Effect,
   EffectLedger,

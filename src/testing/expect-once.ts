@@ -1,0 +1,97 @@
+/**
+ * The concurrent test as one assertion: many attempts of one intent at once, one effect, one first answer, and nothing else but its replays.
+ */
+import { type Effects, type Ending, endingOf } from './endings.js'
+import { show } from './show.js'
+
+export interface ExpectOnce {
+  /**
+   * Sends one attempt of the intent, every time with the same key. It answers with a `Response` (or anything with `status` and
+   * `headers`), with `{ value, replayed }` as `safe.transaction` and `safe.run` do, or throws as they do. `index` counts from 0.
+   */
+  attempt(index: number): Promise<unknown> | unknown
+  /** How many effects there are. It must count them without a unique constraint, which would hide the duplicate. */
+  effects: Effects
+  /** How many attempts start at once. Default 5. */
+  readonly times?: number
+  /** Whether one more attempt afterwards must be a replay. Default false. */
+  readonly sequential?: boolean
+}
+
+/** What happened, for a test that wants to know more. */
+export interface Once {
+  /** How many of the attempts were replays, and how many were told to come back. */
+  readonly replays: number
+  readonly inProgress: number
+  /** Bytes of the first answer. */
+  readonly answer: Uint8Array
+}
+
+/**
+ * Runs `attempt` several times at once and rejects, saying what it found, unless exactly one effect was added, exactly one attempt got a
+ * first answer (a 2xx without `Idempotent-Replayed`), every other one a replay equal to it byte for byte or a refusal that says when to
+ * come back (409 or 503 with `Retry-After`).
+ *
+ * @example
+ * ```ts
+ * await expectOnce({
+ *   attempt: () => fetch(url, { method: 'POST', headers: { 'idempotency-key': 'k1' }, body }),
+ *   effects: async () => Number((await pool.query('select count(*) from orders')).rows[0].count),
+ * })
+ * ```
+ */
+export async function expectOnce({
+  attempt,
+  effects,
+  times = 5,
+  sequential = false,
+}: ExpectOnce): Promise<Once> {
+  const before = await effects()
+  const endings = await Promise.all(
+    Array.from({ length: times }, (_, index) => endingOf(async () => attempt(index))),
+  )
+  const added = (await effects()) - before
+  const once = judge(endings, added)
+  if (!sequential) return once
+  const again = await endingOf(async () => attempt(times))
+  if (again.kind !== 'replay') complain('The retry afterwards is no replay', [again])
+  if (!sameBytes(again.bytes, once.answer))
+    complain('The retry afterwards differs from the first answer', [again])
+  const more = (await effects()) - before
+  if (more !== 1) complain(`The retry afterwards added effects: there are ${more} now`, [again])
+  return once
+}
+
+/** Judges the endings of attempts that ran at once, and the effects that they added. */
+function judge(endings: readonly Ending[], effects: number): Once {
+  const firsts = endings.filter((ending) => ending.kind === 'first')
+  const replays = endings.filter((ending) => ending.kind === 'replay')
+  const inProgress = endings.filter((ending) => ending.kind === 'inProgress')
+  const [first] = firsts
+  if (effects !== 1) complain(`Expected exactly one effect, found ${effects}`, endings)
+  if (firsts.length > 1) complain(`Expected exactly one first answer, found ${firsts.length}`, endings)
+  if (first === undefined) complain('No attempt got a first answer', endings)
+  if (endings.some((ending) => ending.kind === 'other')) {
+    complain('Every other attempt must be a replay, or be told when to come back', endings)
+  }
+  if (replays.some((replay) => !sameBytes(replay.bytes, first.bytes))) {
+    complain('A replay differs from the first answer', endings)
+  }
+  return { replays: replays.length, inProgress: inProgress.length, answer: first.bytes }
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}
+
+function complain(what: string, endings: readonly Ending[]): never {
+  const counts = new Map<string, number>()
+  for (const { text } of endings) counts.set(text, (counts.get(text) ?? 0) + 1)
+  const lines = [...counts].map(([text, count]) => `  ${count} × ${text}`)
+  throw new Error(`${what}. The attempts ended as:\n${lines.join('\n')}${effectsHint(endings)}`)
+}
+
+function effectsHint(endings: readonly Ending[]): string {
+  const strange = endings.find((ending) => ending.kind === 'other')
+  return strange === undefined ? '' : `\nThe first that fits nothing: ${show(strange.raw)}`
+}
