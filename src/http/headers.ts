@@ -1,8 +1,9 @@
 /**
  * Headers: reading the raw list of a request, and which headers of a reply a record keeps.
  *
- * What is kept describes the reply itself: how its body is to be read (content-*), what it is about (location, etag,
- * last-modified, link), and how long it holds (cache-control, expires, retry-after, vary). Everything else belongs to one exchange
+ * What is kept describes the reply itself: how its body is to be read (content-*, x-content-type-options; a page without its
+ * content-security-policy would be a weaker one), what it is about (location, etag, last-modified, link), and how long it holds
+ * (cache-control, expires, retry-after, vary). Everything else belongs to one exchange
  * or one caller: a cookie, a date, a request id, rate limits, CORS, the connection. A route that answers with a header of its own
  * that callers rely on names it in `replayHeaders`.
  */
@@ -35,6 +36,8 @@ export const keptHeaders: ReadonlySet<string> = new Set([
   'expires',
   'retry-after',
   'vary',
+  'content-security-policy',
+  'x-content-type-options',
 ])
 
 /** RFC 9110, section 7.6.1, and what frames a message: they belong to a connection, not to a reply. */
