@@ -67,19 +67,26 @@ export function flight(calls: readonly Call[], prepare: boolean, land: (flown: F
     if (names !== undefined) stopWatching = names.stop
     // Corked, the messages leave in one packet.
     connection.stream.cork?.()
-    for (const { statement, values } of calls) {
-      const name = names?.usable(statement.name, statement.text) ?? ''
-      if (names === undefined || !names.known(name)) {
-        connection.parse({ name, text: statement.text, types: [] }, true)
-        names?.sent(name, statement.text)
-      }
-      connection.bind({ portal: '', statement: name, values: [...values] }, true)
-      connection.execute({ portal: '' }, true)
+    try {
+      for (const asked of calls) send(connection, asked, names)
+      connection.sync()
+    } finally {
+      connection.stream.uncork?.()
     }
-    connection.sync()
-    connection.stream.uncork?.()
   }
 }
+
+function send(connection: PgConnection, { statement, values }: Call, names: Names | undefined): void {
+  const name = names?.usable(statement.name, statement.text) ?? ''
+  if (names === undefined || !names.known(name)) {
+    connection.parse({ name, text: statement.text, types: [] }, true)
+    names?.sent(name, statement.text)
+  }
+  connection.bind({ portal: '', statement: name, values: [...values] }, true)
+  connection.execute({ portal: '' }, true)
+}
+
+type Names = NonNullable<ReturnType<typeof preparedNames>>
 
 /**
  * The names this connection has parsed. The book is node-postgres' own (`parsedStatements`), so that a second copy of this library
