@@ -1,0 +1,55 @@
+/** Finds the examples: every ```ts block of the pages and every `@example` of the sources. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const root = join(import.meta.dirname, '../..')
+
+export interface Block {
+  /** `docs/http.md:22`, to find it again. */
+  readonly at: string
+  readonly code: string
+  /** From `<!-- run: name -->` before the block. */
+  readonly run: string | undefined
+  /** Examples in sources name what they show without importing it. */
+  readonly from: 'page' | 'source'
+}
+
+export function pages(): string[] {
+  const inDocs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  return ['README.md', 'CONTRIBUTING.md', ...inDocs.sort().map((name) => `docs/${name}`)]
+}
+
+export function read(name: string): string {
+  return readFileSync(join(root, name), 'utf8')
+}
+
+export function allBlocks(): Block[] {
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .sort()
+  return [...pages().flatMap(blocksOfPage), ...sources.flatMap((name) => examplesOf(`src/${name}`))]
+}
+
+function blocksOfPage(page: string): Block[] {
+  const text = read(page)
+  return [...text.matchAll(/(?:<!-- run: (\S+) -->\n)?^```ts\n(.*?)^```$/gms)].map((match) => ({
+    at: `${page}:${lineOf(text, match.index)}`,
+    code: match[2] ?? '',
+    run: match[1],
+    from: 'page',
+  }))
+}
+
+function examplesOf(source: string): Block[] {
+  const text = read(source)
+  return [...text.matchAll(/^ *\* @example\n *\* ```ts\n(.*?)^ *\* ```$/gms)].map((match) => ({
+    at: `${source}:${lineOf(text, match.index)}`,
+    code: (match[1] ?? '').replace(/^ *\* ?/gm, ''),
+    run: undefined,
+    from: 'source',
+  }))
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length
+}

@@ -1,0 +1,312 @@
+/** The examples in README, docs/ and TSDoc: all of them compile against the built package, and those marked `run` do what their page says. */
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { dirname, join } from 'node:path'
+import type { RequestHandler } from 'express'
+import pg from 'pg'
+import { retrysafe } from 'retrysafe'
+import { postgres } from 'retrysafe/postgres'
+import type { Faults, Once } from 'retrysafe/testing'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { fingerprintOfValue } from '../../dist/fingerprint.js'
+import { type FreshDatabase, freshDatabase } from '../setup/database.js'
+import { until } from '../setup/until.js'
+import { allBlocks, pages, read, root } from './blocks.js'
+import { type Compiled, compile, linksOf } from './compile.js'
+
+const blocks = allBlocks()
+let compiled: Compiled
+
+beforeAll(async () => {
+  compiled = await compile(blocks)
+})
+
+test('every example compiles against the built package', () => {
+  expect(blocks.length).toBeGreaterThan(20)
+  expect(compiled.complaints).toBe('')
+})
+
+test('every link of a page leads to a file', () => {
+  const broken = pages().flatMap((page) =>
+    linksOf(page)
+      .filter((target) => !existsSync(join(root, dirname(page), target)))
+      .map((target) => `${page}: ${target}`),
+  )
+  expect(broken).toEqual([])
+})
+
+describe('examples that run', () => {
+  let database: FreshDatabase
+  let pool: pg.Pool
+  let servers: Server[]
+  /** References the provider was charged under, in order; it knows each once. */
+  let charges: string[]
+
+  beforeEach(async () => {
+    servers = []
+    charges = []
+    database = await freshDatabase()
+    useByDefault(database.connectionString)
+    pool = new pg.Pool()
+    pool.on('error', () => undefined)
+    for (const table of [
+      'orders (id bigserial, customer_id text)',
+      'payments (order_id text, charge_id text)',
+    ])
+      await pool.query(`create table ${table}`)
+    await pool.query('create table outbox (address text)')
+    Object.assign(globalThis, { authenticate, pool, provider: providerOf(charges), user: { id: 'alice' } })
+  })
+
+  afterEach(async () => {
+    for (const server of servers) {
+      server.closeAllConnections()
+      server.close()
+    }
+    await pool.end()
+    await database.drop()
+  })
+
+  async function count(table: string): Promise<number> {
+    const { rows } = await pool.query(`select count(*)::int as n from ${table}`)
+    return rows[0].n
+  }
+
+  async function listen(handler: RequestListener): Promise<string> {
+    const server = createServer(handler)
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  }
+
+  async function useInstance(): Promise<ReturnType<typeof instanceOn>> {
+    const safe = instanceOn(pool)
+    await postgres(pool).migrate()
+    Object.assign(globalThis, { safe })
+    return safe
+  }
+
+  test('README: five at once make one order, and a retry is the first reply', async () => {
+    const { app } = await compiled.run<Served>('readme')
+    const url = `${await listen(app)}/orders`
+    const key = randomUUID()
+    const five = await Promise.all(Array.from({ length: 5 }, () => post(url, key, { customerId: 'c1' })))
+    expect(five.filter(({ status, replayed }) => status === 201 && !replayed)).toHaveLength(1)
+    expect(five.every(({ status }) => status === 201 || status === 409)).toBe(true)
+    const [first] = five.filter(({ status }) => status === 201)
+    const retry = await post(url, key, { customerId: 'c1' })
+    expect(retry).toMatchObject({ status: 201, replayed: true, body: first?.body })
+    expect(await count('orders')).toBe(1)
+    expect(await post(url, key, { customerId: 'c2' })).toMatchObject({ status: 422 })
+    expect(await post(url, undefined, { customerId: 'c1' })).toMatchObject({ status: 400 })
+    expect(await count('orders')).toBe(1)
+  })
+
+  test('modes: a retry in transaction mode is the first value, and there is one order', async () => {
+    const { first, retry } = await compiled.run<Answers>('modes-transaction')
+    expect(first).toMatchObject({ replayed: false, value: { orderId: expect.anything() } })
+    expect(retry).toEqual({ ...first, replayed: true })
+    expect(await count('orders')).toBe(1)
+  })
+
+  test('modes: a retry in lease mode charges once and writes once', async () => {
+    const { pay, value } = await compiled.run<Paying>('modes-lease')
+    const again = await pay('k2', { orderId: 'o1', amountCents: 4000 })
+    expect(again).toEqual({ value, replayed: true })
+    expect(charges).toEqual(['alice:k2'])
+    expect(await count('payments')).toBe(1)
+  })
+
+  test('modes: inside a transaction of the caller, twice, there is one row', async () => {
+    await useInstance()
+    await compiled.run('modes-within')
+    await compiled.run('modes-within')
+    expect(await count('outbox')).toBe(1)
+  })
+
+  test('keys: the order of members does not count, a changed amount does', async () => {
+    await useInstance()
+    expect(await compiled.run('keys-fingerprint')).toMatchObject({
+      reordered: { replayed: true },
+      code: 'KEY_REUSED',
+    })
+  })
+
+  test('failures: what was rolled back runs again, once', async () => {
+    await useInstance()
+    const { crashed, retry, again } = await compiled.run<Answers>('failures-rollback')
+    expect(crashed).toMatchObject({ message: 'the machine went away' })
+    expect(retry).toEqual({ value: 'paid', replayed: false })
+    expect(again).toEqual({ value: 'paid', replayed: true })
+    expect(await count('payments')).toBe(1)
+  })
+
+  test('http: a reply handler, an existing handler, a refused body that costs no key, and the pages', async () => {
+    const sent: unknown[] = []
+    Object.assign(globalThis, { mailer: { send: async (mail: unknown) => sent.push(mail) } })
+    const { app } = await compiled.run<Served>('http-express')
+    const url = await listen(app)
+    const key = randomUUID()
+    expect(await post(`${url}/orders`, key, {})).toMatchObject({ status: 400 })
+    const first = await post(`${url}/orders`, key, { customerId: 'c1' })
+    const retry = await post(`${url}/orders`, key, { customerId: 'c1' })
+    expect(retry).toEqual({ ...first, replayed: true })
+    expect(first).toMatchObject({ status: 201, location: expect.stringMatching(/^\/orders\/\d+$/) })
+    expect(await post(`${url}/mails`, 'm1', { to: 'ada' })).toMatchObject({ status: 202, replayed: false })
+    expect(await post(`${url}/mails`, 'm1', { to: 'ada' })).toMatchObject({ status: 202, replayed: true })
+    expect(sent).toEqual([{ to: 'ada' }])
+    const refused = await post(`${url}/mails`, undefined, {})
+    const page = await fetch(url + JSON.parse(refused.body).type)
+    expect([refused.status, page.status]).toEqual([400, 200])
+    expect(await (await fetch(`${url}/.well-known/retrysafe`)).json()).toMatchObject({
+      header: 'Idempotency-Key',
+    })
+  })
+
+  test('http: the client sends one key until there is an answer', async () => {
+    const keys: unknown[] = []
+    const url = await listen((request, response) => {
+      keys.push(request.headers['idempotency-key'])
+      if (keys.length === 1) return void request.socket.destroy()
+      const busy = keys.length === 2
+      response.writeHead(busy ? 409 : 201, busy ? { 'retry-after': '0' } : {}).end()
+    })
+    Object.assign(globalThis, { url })
+    const { response } = await compiled.run<{ response: Response }>('http-client')
+    expect(response).toMatchObject({ status: 201 })
+    expect(keys).toHaveLength(3)
+    expect(new Set(keys).size).toBe(1)
+  })
+
+  test('postgres: the second migration has nothing to do', async () => {
+    const own = await compiled.run<{ pool: pg.Pool; ran: string[]; none: string[] }>('postgres-migrate')
+    expect([own.ran, own.none]).toEqual([['0001_intent'], []])
+    await own.pool.end()
+  })
+
+  test('operating: one claim and one replay are counted', async () => {
+    await useInstance()
+    const { counts } = await compiled.run<{ counts: Map<string, number> }>('operating-events')
+    expect(Object.fromEntries(counts)).toEqual({ claimed: 1, replayed: 1 })
+  })
+
+  test('operating: an unknown record is resolved by what the provider says, or freed', async () => {
+    const safe = await useInstance()
+    charges.push('alice:charged')
+    for (const key of ['charged', 'free']) await abandoned(safe, pool, key)
+    await compiled.run('operating-unknown')
+    const again = (key: string) => safe.run({ scope: 'alice', key }, () => 'ran')
+    expect(await again('charged')).toEqual({ value: { chargeId: 'ch-1' }, replayed: true })
+    expect(await again('free')).toEqual({ value: 'ran', replayed: false })
+  })
+
+  test('testing: retention passes as the test moves the clock', async () => {
+    const { first, retry, late } = await compiled.run<Answers>('testing-clock')
+    expect([first, retry, late].map((answer) => answer?.replayed)).toEqual([false, true, false])
+  })
+
+  test('testing: five attempts at once and a retry are one effect', async () => {
+    const { app } = await compiled.run<Served>('readme')
+    Object.assign(globalThis, { url: `${await listen(app)}/orders` })
+    const { once } = await compiled.run<{ once: Once }>('testing-once')
+    expect(once.replays + once.inProgress).toBe(4)
+    expect(await count('orders')).toBe(1)
+  })
+
+  test('testing: a commit whose answer was lost is read back', async () => {
+    await useInstance()
+    const { answer, faults } = await compiled.run<{ answer: unknown; faults: Faults }>('testing-faults')
+    expect(answer).toEqual({ value: 'placed', replayed: false })
+    expect(faults.fired()).toBe(1)
+    expect(await count('orders')).toBe(1)
+  })
+
+  test('every marked example has a test', () => {
+    const marked = blocks.flatMap(({ run }) => run ?? [])
+    expect(new Set(marked).size).toBe(marked.length)
+    const here = read('test/docs/examples.test.ts')
+    expect(marked.filter((name) => !here.includes(`('${name}')`))).toEqual([])
+  })
+})
+
+/** What an example declares, as far as its test looks at it. */
+type Answers = Readonly<Record<string, { readonly value: unknown; readonly replayed: boolean }>>
+interface Served {
+  readonly app: RequestListener
+}
+interface Paying {
+  readonly value: unknown
+  pay(key: string, input: object): Promise<unknown>
+}
+
+const authenticate: RequestHandler = (request, _response, next) => {
+  Object.assign(request, { user: { id: 'alice' } })
+  next()
+}
+
+/** What `new pg.Pool()` connects to when nobody says. */
+function useByDefault(connectionString: string): void {
+  const { hostname, port, username, password, pathname } = new URL(connectionString)
+  process.env.PGHOST = hostname
+  process.env.PGPORT = port
+  process.env.PGUSER = decodeURIComponent(username)
+  process.env.PGPASSWORD = decodeURIComponent(password)
+  process.env.PGDATABASE = pathname.slice(1)
+}
+
+function instanceOn(pool: pg.Pool) {
+  return retrysafe({ store: postgres(pool), mode: 'transaction', onOwnerLost: 'unknown' })
+}
+
+function providerOf(charges: string[]) {
+  const idOf = (reference: string) => ({ id: `ch-${charges.indexOf(reference) + 1}` })
+  return {
+    charge: async (_order: object, { reference }: { reference: string }) => {
+      charges.push(reference)
+      return idOf(reference)
+    },
+    find: async ({ reference }: { reference: string }) =>
+      charges.includes(reference) ? idOf(reference) : undefined,
+  }
+}
+
+/** An owner that is gone without a word; the next attempt found its lease run out. */
+async function abandoned(safe: ReturnType<typeof instanceOn>, pool: pg.Pool, key: string): Promise<void> {
+  await postgres(pool).claim({
+    identity: { key, scope: 'alice' },
+    owner: randomUUID(),
+    fingerprint: fingerprintOfValue(undefined).bytes(),
+    leaseMs: 1,
+    callerNowMs: Date.now(),
+  })
+  await until(async () => {
+    const end = await safe
+      .run({ scope: 'alice', key }, () => 'ran')
+      .catch((error: { code?: string }) => error)
+    return 'code' in end && end.code === 'OUTCOME_UNKNOWN'
+  })
+}
+
+interface Answer {
+  readonly status: number
+  readonly replayed: boolean
+  readonly body: string
+  readonly location: string | null
+}
+
+async function post(url: string, key: string | undefined, body: unknown): Promise<Answer> {
+  const headers = { 'content-type': 'application/json', authorization: 'alice' }
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: key === undefined ? headers : { ...headers, 'idempotency-key': key },
+    body: JSON.stringify(body),
+  })
+  return {
+    status: response.status,
+    replayed: response.headers.get('idempotent-replayed') === 'true',
+    body: await response.text(),
+    location: response.headers.get('location'),
+  }
+}
