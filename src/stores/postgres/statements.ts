@@ -38,6 +38,9 @@ function replaceable(row: string, latest: string): string {
     or (${row}.state = 3 and ${row}.ends_at <= ${retentionClock(latest)}))`
 }
 
+/** Past retention the intent is a new one, and so is its count. */
+const attemptsAnew = 'case when i.state = 3 then 1 else i.attempts + 1 end'
+
 /** Predicate of the sweeper's partial index, word for word: the planner must recognise it. */
 export const sweepable = 'state = 3 or (state = 2 and steps is null)'
 
@@ -90,7 +93,7 @@ function transactionStatements(table: string, isolation: Isolation) {
         owner = case when i.owner = $9::uuid and i.generation = $10::bigint and ${replaceable('i', '$11')}
           then excluded.owner end,
         state = 3, generation = excluded.generation, fingerprint = excluded.fingerprint,
-        attempts = i.attempts + 1, ends_at = excluded.ends_at, outcome = excluded.outcome, steps = null`),
+        attempts = ${attemptsAnew}, ends_at = excluded.ends_at, outcome = excluded.outcome, steps = null`),
     /** Insert-first: the claim is written before the work. */
     insertRunning: named(`insert into ${table} (key, scope, state, owner, generation, fingerprint, ends_at)
       values ($1, $2, 1, $3::uuid, ${microsNow}, $4::bytea, ${end('$5')}) returning generation`),
@@ -133,7 +136,7 @@ function leaseStatements(table: string) {
           and ${replaceable('i', '$8')} and pg_try_advisory_xact_lock_shared($9::bigint)
         for no key update skip locked)
       update ${table} i set state = 1, owner = $5::uuid, generation = greatest(i.generation + 1, ${microsNow}),
-        attempts = i.attempts + 1, fingerprint = $6::bytea, ends_at = ${end('$7')}, outcome = null, steps = case when i.state = 3 then null else i.steps end
+        attempts = ${attemptsAnew}, fingerprint = $6::bytea, ends_at = ${end('$7')}, outcome = null, steps = case when i.state = 3 then null else i.steps end
         from seen where i.key = seen.key and i.scope = seen.scope returning i.generation, i.attempts`),
     /** A released record with steps is unfinished as well: retention does not drop it, it becomes unknown. */
     abandon: named(`update ${table} set state = 4, ends_at = ${end('$5')}
