@@ -7,7 +7,7 @@
 import type { Call, Flown, Result, Row } from './driver.js'
 
 /** What a flight uses of node-postgres' `Connection`; the second argument is unused there since 8.0 but is in its types. */
-export interface PgConnection {
+interface PgConnection {
   readonly stream: { cork?(): void; uncork?(): void }
   parse(query: { name: string; text: string; types: string[] }, more: boolean): void
   bind(config: { portal: string; statement: string; values: (string | Buffer | null)[] }, more: boolean): void

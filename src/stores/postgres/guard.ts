@@ -21,8 +21,8 @@ interface Inside {
 
 const inside = Symbol('retrysafe.inside')
 
-/** How long a cursor that the work left open may take to close before it is given up, in ms. */
-const cursorCloseMs = 1000
+/** How often a cursor that the work left open is told to close, in ms: one that waits behind a slow statement cannot hear it yet. */
+const closeEveryMs = 20
 
 type Query = (...parameters: unknown[]) => unknown
 type Callback = (...parameters: unknown[]) => unknown
@@ -104,22 +104,21 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
 
   /** A cursor or a stream: it is over when its client is ready again, or with its error. */
   function submit(submittable: Submittable, parameters: unknown[]): unknown {
-    let close = () => {}
+    let closing: NodeJS.Timeout | undefined
     const over = new Promise<void>((resolve) => {
       for (const name of ['handleReadyForQuery', 'handleError'] as const) {
         const handle = submittable[name]
         submittable[name] = (...answer) => {
+          clearInterval(closing)
           resolve()
           return handle?.apply(submittable, answer)
         }
       }
-      close = () => {
-        const end = submittable.close ?? submittable.destroy
-        if (end === undefined) return
-        end.call(submittable)
-        setTimeout(resolve, cursorCloseMs).unref()
-      }
     })
+    const close = () => {
+      closing ??= setInterval(closeCursor, closeEveryMs, submittable)
+      closeCursor(submittable)
+    }
     cursors.add(close)
     const sent = outer(async () => {
       pass(parameters)
@@ -132,15 +131,22 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
   async function settle(): Promise<void> {
     settled = true
     for (const close of cursors) close()
-    // Callbacks of an answer may not add to it any more: one look is enough.
+    // Nothing is added any more: one look is enough.
     await Promise.all(pending)
   }
+}
+
+/** pg-cursor closes; pg-query-stream and pg-copy-streams are destroyed, and the first has a cursor inside. A plain query ends by itself. */
+function closeCursor(submittable: Submittable): void {
+  submittable.cursor?.close?.()
+  submittable.close?.()
+  submittable.destroy?.()
 }
 
 interface Submittable {
   submit: unknown
   text?: unknown
-  cursor?: { text?: unknown }
+  cursor?: { text?: unknown; close?: () => unknown }
   handleReadyForQuery?: Callback
   handleError?: Callback
   close?: () => unknown

@@ -42,7 +42,7 @@ function replaceable(row: string, latest: string): string {
 const attemptsAnew = 'case when i.state = 3 then 1 else i.attempts + 1 end'
 
 /** Predicate of the sweeper's partial index, word for word: the planner must recognise it. */
-export const sweepable = 'state = 3 or (state = 2 and steps is null)'
+const sweepable = 'state = 3 or (state = 2 and steps is null)'
 
 /** Names a statement by its text, so that a changed statement never meets an old plan of the same name. */
 export function named(text: string): Statement {
