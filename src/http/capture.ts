@@ -102,7 +102,6 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
     res.removeListener('pipe', watch)
     for (const source of sources) source.removeListener('close', sourceClosed)
     sources.clear()
-    pending.clear()
   }
 
   /** Whether a call is not the handler's to make, or not ours to see. */

@@ -1,8 +1,12 @@
 import express from 'express'
 import { answerSuite } from './suite/answers.js'
 import { bodySuite } from './suite/bodies.js'
+import { failureSuite } from './suite/failures.js'
+import { holdingSuite } from './suite/holding.js'
 import { keySuite } from './suite/keys.js'
 
 keySuite(express)
 bodySuite(express)
 answerSuite(express)
+holdingSuite(express)
+failureSuite(express)

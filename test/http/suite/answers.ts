@@ -205,10 +205,11 @@ export function answerSuite(express: ExpressModule): void {
           const squeeze = compression({ threshold: 0 })
           at = await site(express, (app, safe) => {
             const own = idempotent(safe, { mode }) as RequestHandler
-            app.post('/x', place === 'before' ? [squeeze, own] : [own, squeeze], (_req, res) => {
+            const answer: RequestHandler = (_req, res) => {
               runs += 1
               res.type('text').send(text)
-            })
+            }
+            app.post('/x', place === 'before' ? [squeeze, own, answer] : [own, squeeze, answer])
           })
           const ask = async (coding: string) => {
             const client = wire(at?.port ?? 0)
