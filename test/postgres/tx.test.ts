@@ -144,6 +144,44 @@ test('settling waits for statements in every form', async () => {
   await open.rollback()
 })
 
+/** The protocol of pg-cursor in a few lines: a portal stays open, and its client busy, until it is closed. */
+function openCursor(text: string) {
+  let connection: pg.Connection | undefined
+  const rows: unknown[] = []
+  const ignore = () => {}
+  return {
+    text,
+    rows,
+    submit(submitted: pg.Connection) {
+      connection = submitted
+      submitted.parse({ name: '', text, types: [] }, true)
+      submitted.bind({ values: [] }, true)
+      submitted.execute({ rows: '1' }, true)
+      submitted.flush()
+    },
+    close() {
+      connection?.sync()
+    },
+    handleDataRow: (message: { fields: unknown[] }) => rows.push(message.fields),
+    handleRowDescription: ignore,
+    handlePortalSuspended: ignore,
+    handleCommandComplete: ignore,
+    handleReadyForQuery: ignore,
+    handleError: ignore,
+  }
+}
+
+test('a cursor that the work left open is closed before the save, also behind a slow statement', async () => {
+  for (const before of ['select 1', 'select pg_sleep(0.1)']) {
+    const open = await bench.store.transactions.begin(beginRequest(freshKey()))
+    const slow = open.tx.query(before)
+    const cursor = open.tx.query(openCursor('select generate_series(1, 3)'))
+    expect(await open.save(wish)).toEqual({ kind: 'committed' })
+    expect(cursor.rows).toEqual([['1']])
+    await slow
+  }
+})
+
 test('work that never used tx is known', () =>
   withTx(async (open) => {
     expect(open.used()).toBe(false)
