@@ -1,0 +1,23 @@
+/** What a scenario is: one way to do a piece of work, and the bare way that it is compared with. */
+import type pg from 'pg'
+import type { Retrysafe } from 'retrysafe'
+import type { PgTx } from 'retrysafe/postgres'
+
+/** Where a scenario runs: one pool, which the bare ways share, so that connections and their prepared statements are the same. */
+export interface Setting {
+  readonly pool: pg.Pool
+  readonly safe: Retrysafe<PgTx<pg.Pool>>
+  /** Keys whose work is done already, to be replayed. */
+  readonly finished: readonly string[]
+  close(): Promise<void>
+}
+
+export interface Scenario {
+  /** What `--only` matches. */
+  readonly id: string
+  readonly title: string
+  /** Id of the bare way; absent in the bare ways themselves. Those that share one are measured in the same rounds. */
+  readonly against?: string
+  /** Gives the operation that is repeated. */
+  operation(setting: Setting): () => Promise<unknown>
+}
