@@ -122,6 +122,23 @@ test("the work's deferred constraint rolls everything back, with its error", asy
   expect(await find(key)).toBeUndefined()
 })
 
+test("a violated constraint that is not the record's own key is no rival", async () => {
+  const key = freshKey()
+  await bench.sql('create table audit (key text primary key)')
+  await bench.sql('insert into audit values ($1)', [key])
+  await bench.sql(`create function audit() returns trigger language plpgsql as
+    $$ begin insert into audit values (new.key); return new; end $$`)
+  await bench.sql(
+    'create trigger audit before insert on retrysafe.intent for each row execute function audit()',
+  )
+  const open = await bench.store.transactions.begin(beginRequest(key))
+  await addEffect(open, key)
+  const answer = await open.save(wish)
+  await bench.sql('drop trigger audit on retrysafe.intent')
+  expect(answer).toMatchObject({ kind: 'rolledBack', error: { code: '23505', constraint: 'audit_pkey' } })
+  expect(await bench.effects(key)).toBe(0)
+})
+
 test('a conflict of the work is told from its other errors', () => {
   const { isConflict } = bench.store.transactions
   const server = (code: string) => Object.assign(new Error('x'), { code, severity: 'ERROR' })
