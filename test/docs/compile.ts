@@ -4,14 +4,17 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { type Block, read, root } from './blocks.js'
+import { type Block, root } from './blocks.js'
 import { prelude } from './prelude.js'
 
-/** Inside the package, so that `retrysafe` is found as it would be in the reader's project. */
-const folder = join(root, 'build/examples')
+/**
+ * Inside the package, so that `retrysafe` is found as it would be in the reader's project; one for each process, so that two runs in one
+ * tree do not take each other's files.
+ */
+const folder = join(root, 'build/examples', String(process.pid))
 
 /** A module: the imports at the top, the rest in a function that returns what it declared. */
-export function moduleOf(block: Block): string {
+function moduleOf(block: Block): string {
   const imports = [...block.code.matchAll(/^import [^']*'[^'\n]*'$/gm)].map(([text]) => text)
   const body = block.code.replace(/^import [^']*'[^'\n]*'\n/gm, '')
   const added = block.from === 'source' ? importsFor(block.code) : []
@@ -44,7 +47,7 @@ function importsFor(code: string): string[] {
 }
 
 const config = {
-  extends: '../../tsconfig.base.json',
+  extends: '../../../tsconfig.base.json',
   compilerOptions: { rootDir: 'src', outDir: 'out', noUnusedLocals: false, noUnusedParameters: false },
   include: ['src'],
 }
@@ -54,10 +57,11 @@ export interface Compiled {
   readonly complaints: string
   /** Runs the example and answers what it declared. */
   run<Declared>(name: string): Promise<Declared>
+  /** Removes what was built. */
+  remove(): void
 }
 
 export async function compile(blocks: readonly Block[]): Promise<Compiled> {
-  rmSync(folder, { recursive: true, force: true })
   mkdirSync(join(folder, 'src'), { recursive: true })
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   writeFileSync(join(folder, 'src/prelude.ts'), prelude)
@@ -78,15 +82,10 @@ export async function compile(blocks: readonly Block[]): Promise<Compiled> {
     return module.example()
   }
 
-  return { complaints, run }
+  return { complaints, run, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 function placeOf(blocks: readonly Block[], index: string): string {
   const block = blocks[Number(index)]
   return block === undefined ? index : `${block.at} `
-}
-
-/** Links of a page to files of this repository. */
-export function linksOf(page: string): string[] {
-  return [...read(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target]) => target ?? '')
 }

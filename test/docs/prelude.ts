@@ -4,7 +4,8 @@ import type { Express, RequestHandler } from 'express'
 import type pg from 'pg'
 import type { Intent, Retrysafe } from 'retrysafe'
 import type { PgTx } from 'retrysafe/postgres'
-import type { MovableClock } from 'retrysafe/testing'
+import type { MemoryTx } from 'retrysafe/memory'
+import type { HttpHarness, MovableClock } from 'retrysafe/testing'
 
 declare global {
   // What the reader has already.
@@ -27,6 +28,10 @@ declare global {
   const intent: Intent
   const clock: MovableClock
   const work: () => string
+  // What somebody who proves an adapter has written.
+  const open: HttpHarness<MemoryTx>['open']
+  const ledger: HttpHarness<MemoryTx>['ledger']
+  const start: HttpHarness<MemoryTx>['start']
   // Whatever the reader does with a wait.
   const later: (waitMs: number | undefined) => void
   const tryAgainIn: (waitMs: number) => void
