@@ -15,6 +15,8 @@ export {
   type Stopped,
 } from './faults.js'
 export { withFaults } from './faulty-store.js'
+export type { Given, HttpHarness, HttpRoute, HttpSite, Said, SaidHeaders } from './http/harness.js'
+export { httpSuite } from './http-suite.js'
 export type {
   Effect,
   EffectLedger,

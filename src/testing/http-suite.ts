@@ -1,0 +1,32 @@
+/**
+ * The suite that every HTTP adapter must pass, over real sockets: what is refused, what is replayed, what fails, and what happens at once.
+ */
+import { crowdCases } from './http/crowds.js'
+import { failureCases } from './http/failures.js'
+import type { HttpHarness } from './http/harness.js'
+import { keyCases } from './http/keys.js'
+import { replayCases } from './http/replays.js'
+import { requestCases } from './http/requests.js'
+import { httpTestsIn } from './http/site.js'
+import type { SuiteCase } from './suite.js'
+
+/**
+ * The cases that prove an adapter in one mode, around one kind of handler. Each starts an application of its own through `start`, which mounts
+ * abstract routes with the framework's own means.
+ *
+ * @example
+ * ```ts
+ * const cases = httpSuite({ mode: 'transaction', handlers: 'replies', open, ledger, caller: (req) => req.headers.authorization, start })
+ * for (const { name, skip, run } of cases) test.skipIf(skip)(skip ? `${name} (${skip})` : name, run)
+ * ```
+ */
+export function httpSuite<Tx extends object>(harness: HttpHarness<Tx>): readonly SuiteCase[] {
+  const test = httpTestsIn(harness)
+  return [
+    ...keyCases(test, harness),
+    ...replayCases(test, harness),
+    ...requestCases(test),
+    ...failureCases(test, harness),
+    ...crowdCases(test),
+  ]
+}

@@ -1,0 +1,139 @@
+/**
+ * The site a case runs on: the framework's application around handlers of the suite, a store with faults behind it, a client in front.
+ */
+import { randomUUID } from 'node:crypto'
+import type { HttpAttempt } from '../../http/exchange.js'
+import type { Reply } from '../../http/reply.js'
+import type { Options } from '../../options.js'
+import { retrysafe } from '../../retrysafe.js'
+import { type FaultPlan, planFaults } from '../faults.js'
+import { withFaults } from '../faulty-store.js'
+import type { SuiteCase } from '../suite.js'
+import { replyOf, statusOf } from './answers.js'
+import type { Given, HttpHarness, HttpRoute, RouteOptions, Said } from './harness.js'
+import { type Got, type Sending, send } from './wire.js'
+
+/** A route as a case describes it. Its handler writes one effect, and then answers as told. */
+export interface Route<Tx> {
+  /** Default POST. */
+  readonly method?: string
+  /** Default `/orders`. */
+  readonly path?: string
+  readonly options?: RouteOptions
+  /** Default: 201 with a value that no other run has. */
+  say?(given: Given<Tx>): Promise<Said> | Said
+}
+
+export interface Site {
+  readonly url: string
+  readonly faults: FaultPlan
+  /** Sends to a path, `/orders` unless named, under a key of this site's own unless named. */
+  send(sending?: Sending & { readonly path?: string }): Promise<Got>
+  /** The key of this site. */
+  readonly key: string
+  /** How often a handler was entered. */
+  runs(): number
+  /** How many effects were committed under a key, this site's own unless named. */
+  effects(key?: string): Promise<number>
+}
+
+export type HttpTest<Tx extends object> = (
+  rule: number,
+  name: string,
+  routes: readonly Route<Tx>[],
+  body: (site: Site) => Promise<void>,
+  more?: { readonly options?: Options; readonly skip?: string | undefined },
+) => SuiteCase
+
+/** Whether the harness's handlers write through the promise: a handler that exists in lease mode writes outside of it. */
+export function isCovered<Tx extends object>({ mode, handlers }: HttpHarness<Tx>): boolean {
+  return mode === 'transaction' || handlers === 'replies'
+}
+
+export function httpTestsIn<Tx extends object>(harness: HttpHarness<Tx>): HttpTest<Tx> {
+  return (rule, name, routes, body, { options = {}, skip } = {}) => ({
+    rule,
+    name,
+    ...(skip !== undefined && { skip }),
+    run: () => onSite(harness, routes, options, body),
+  })
+}
+
+async function onSite<Tx extends object>(
+  harness: HttpHarness<Tx>,
+  routes: readonly Route<Tx>[],
+  options: Options,
+  body: (site: Site) => Promise<void>,
+): Promise<void> {
+  const { mode, caller: scope } = harness
+  const faults = planFaults()
+  const opened = await harness.open()
+  const safe = retrysafe<Tx>({ store: withFaults(opened.store, faults), mode, scope, ...options })
+  const handlers = handlersOf(harness)
+  const key = randomUUID()
+  try {
+    const server = await harness.start({ safe, routes: routes.map(handlers.route) })
+    try {
+      await body({
+        url: server.url,
+        faults,
+        key,
+        send: ({ path = '/orders', ...sending } = {}) => send(server.url + path, { key, ...sending }),
+        runs: handlers.runs,
+        effects: async (of = key) => (await harness.ledger.read(of)).length,
+      })
+    } finally {
+      faults.heal()
+      await server.close()
+    }
+  } finally {
+    await safe.close()
+    await opened.close()
+  }
+}
+
+/** The suite's handlers: each run is counted, writes one effect where the promise can cover it, and answers as the case says. */
+function handlersOf<Tx extends object>({ mode, handlers, ledger }: HttpHarness<Tx>) {
+  let runs = 0
+
+  async function effect(tx: Tx | undefined, attempt: HttpAttempt<Tx> | undefined): Promise<void> {
+    const { key = '', generation = 0 } = attempt ?? {}
+    await ledger.write(tx, { key, payload: 'order', generation })
+  }
+
+  function route({
+    method = 'POST',
+    path = '/orders',
+    options = {},
+    say = orderOf,
+  }: Route<Tx>): HttpRoute<Tx> {
+    const base = { method, path, options }
+    if (handlers === 'around') return { ...base, kind: 'around', run: (given) => answer(given, say) }
+    return { ...base, kind: 'replies', run: (given) => replying(given, say) }
+  }
+
+  async function answer(given: Given<Tx>, say: NonNullable<Route<Tx>['say']>): Promise<Said> {
+    runs += 1
+    await effect(mode === 'transaction' ? given.attempt?.tx : undefined, given.attempt)
+    return say(given)
+  }
+
+  async function replying(given: Given<Tx>, say: NonNullable<Route<Tx>['say']>): Promise<Reply> {
+    if (mode === 'transaction') return replyOf(await answer(given, say))
+    runs += 1
+    const said = await say(given)
+    const { attempt } = given
+    if (attempt === undefined || statusOf(said) >= 400) return replyOf(said)
+    return attempt.commit(async (tx) => {
+      await effect(tx, attempt)
+      return replyOf(said)
+    })
+  }
+
+  return { route, runs: () => runs }
+}
+
+/** A value that no other run has, so that a second run cannot pass for a replay. */
+function orderOf(): Said {
+  return { do: 'json', status: 201, value: { orderId: randomUUID() } }
+}
