@@ -30,10 +30,10 @@ export async function peekBody(req: IncomingMessage, limitBytes: number): Promis
   if (!hasBody(req)) return new Uint8Array()
   if (Number(req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge(req)
   const chunks = await chunksOf(req, limitBytes)
-  for (const chunk of [...chunks].reverse()) req.unshift(chunk)
   return Buffer.concat(chunks.map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk)))
 }
 
+/** Reads all chunks and puts them back. */
 function chunksOf(req: IncomingMessage, limitBytes: number): Promise<(Buffer | string)[]> {
   return new Promise((resolve, reject) => {
     const chunks: (Buffer | string)[] = []
@@ -57,7 +57,9 @@ function chunksOf(req: IncomingMessage, limitBytes: number): Promise<(Buffer | s
         }
       }
       // Only now: what is complete may still lie in the buffer.
-      if (req.complete && req.readableLength === 0) end(() => resolve(chunks))
+      if (!req.complete || req.readableLength > 0) return
+      end(() => resolve(chunks))
+      for (const chunk of [...chunks].reverse()) req.unshift(chunk)
     }
 
     function closed(): void {

@@ -63,8 +63,6 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
   const before = { status: res.statusCode, message: res.statusMessage, headers: copyOfHeaders(res) }
   const patches = createPatches(res)
   const sources = new Set<Readable>()
-  /** Callbacks of writes on their way to a client, who may be gone before they are called. */
-  const pending = new Set<() => void>()
   let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
   let passing = false
   let gone = res.destroyed
@@ -179,7 +177,8 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
     if (now.length < bytes.length) held.push(bytes.subarray(now.length))
     if (now.length === 0) return later(done)
     passedLength += now.length
-    return pass(() => Reflect.apply(outer.write, res, [now, undefined, once(done)]))
+    // Whether it reached the client is not the handler's to know: an error would stop it.
+    return pass(() => Reflect.apply(outer.write, res, [now, undefined, done && (() => done(null))]))
   }
 
   function end(chunk?: unknown, encoding?: unknown, callback?: unknown): ServerResponse {
@@ -245,7 +244,6 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
   function clientGone(): void {
     gone = true
     held = []
-    for (const done of [...pending]) done()
     if (thrown && head !== undefined) breakOff('byHandler')
     else if (phase === 'capturing') outer.emit.call(res, 'drain')
   }
@@ -275,20 +273,6 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
   function later(done: Callback | undefined): true {
     if (done !== undefined) process.nextTick(done, null)
     return true
-  }
-
-  function once(done: Callback | undefined): Callback | undefined {
-    if (done === undefined) return undefined
-    const callOnce: Callback = (error) => {
-      if (!pending.delete(drop)) return
-      done(error)
-    }
-    const drop = () => {
-      pending.delete(drop)
-      later(done)
-    }
-    pending.add(drop)
-    return callOnce
   }
 
   function release(): void {

@@ -148,6 +148,10 @@ export function answerSuite(express: ExpressModule): void {
 
       test(`a cookie reaches the first caller only; the marker is never stored (${mode})`, async () => {
         at = await site(express, (app, safe) => {
+          app.use((req, res, next) => {
+            if (req.get('x-new') !== undefined) res.cookie('by', 'others')
+            next()
+          })
           app.post('/around', idempotent(safe, { mode, replayHeaders: ['X-Order'] }), (_req, res) => {
             res.cookie('session', 's').append('set-cookie', 'other=1').set({ 'x-order': '7', 'x-trace': 't' })
             res.set('Idempotent-Replayed', 'forged').json({})
@@ -160,8 +164,8 @@ export function answerSuite(express: ExpressModule): void {
           )
         })
         for (const path of ['/around', '/replies']) {
-          const first = await at.send(path, { key: path })
-          expect(first.headers.getSetCookie()).toHaveLength(2)
+          const first = await at.send(path, { key: path, headers: { 'x-new': '1' } })
+          expect(first.headers.getSetCookie()).toHaveLength(3)
           expect(first.headers.get('x-trace')).toBe('t')
           const again = await at.send(path, { key: path })
           expect(again.headers.getSetCookie()).toEqual([])

@@ -198,6 +198,7 @@ export function failureSuite(express: ExpressModule): void {
           ['/replies', 502, 'the failure is final'],
           ['/replies', 402, 'the user wrote this'],
           ['/around', 502, 'the user wrote this'],
+          ['/around', 200, 'the user wrote this'],
         ] as const) {
           const send = () => at?.send(`${path}?s=${status}`, { key: `${path}${status}` })
           const first = await send()
@@ -207,7 +208,7 @@ export function failureSuite(express: ExpressModule): void {
           expect({ status: again?.status, replayed: again?.replayed }).toEqual({ status, replayed: true })
           expect(again?.text).toBe(first?.text)
         }
-        expect({ runs, effects }).toEqual({ runs: 3, effects: 0 })
+        expect({ runs, effects }).toEqual({ runs: 4, effects: 0 })
         expect((await at.send('/replies?s=502', { key: '/replies502' })).text).not.toContain(
           'the user wrote this',
         )
@@ -345,6 +346,10 @@ export function failureSuite(express: ExpressModule): void {
 
     test('in lease mode what commit writes down is the answer, whatever the handler says later', async () => {
       at = await site(express, (app, safe) => {
+        app.use((_req, res, next) => {
+          res.set('x-before', 'kept')
+          next()
+        })
         app.post(
           '/replies',
           idempotent(safe, { mode: 'lease' }, async ({ commit }) => {
@@ -359,7 +364,7 @@ export function failureSuite(express: ExpressModule): void {
         )
         app.post('/around', idempotent(safe, { mode: 'lease' }), async (req, res) => {
           await req.idempotency?.commit(() => reply(201, { from: 'commit' }))
-          res.status(500).json({ from: 'handler' })
+          res.set('x-from', 'handler').set('x-before', 'changed').status(500).json({ from: 'handler' })
         })
       })
       for (const path of ['/replies', '/around']) {
@@ -370,6 +375,7 @@ export function failureSuite(express: ExpressModule): void {
             body: { from: 'commit' },
             replayed,
           })
+          expect([answer.headers.get('x-from'), answer.headers.get('x-before')]).toEqual([null, 'kept'])
         }
       }
       expect(effects).toBe(1)

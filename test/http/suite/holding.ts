@@ -166,6 +166,18 @@ export function holdingSuite(express: ExpressModule): void {
         for (const piece of ['b', 'c']) await new Promise((resume) => res.write(piece, resume))
         res.end('d')
       },
+      'a large write that waits for its callback': async (res, gone) => {
+        await new Promise<void>((resume, fail) =>
+          res.write(big.join(''), (error) => (error ? fail(error) : resume())),
+        )
+        await gone
+        res.end()
+      },
+      'a loop that looks whether somebody is there': async (res, gone) => {
+        await gone
+        for (const piece of big) if (!res.destroyed && !res.closed) res.write(piece)
+        res.end()
+      },
       'writes that wait for drain': async (res, gone) => {
         for (const piece of big) if (!res.write(piece)) await Promise.all([once(res, 'drain'), gone])
         res.end()
