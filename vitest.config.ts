@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import counts from './test/setup/counts.ts'
+import counts from './test/setup/counts.js'
 
 export default defineConfig({
   test: {

@@ -11,10 +11,13 @@ import type { Mode, Options, Policy } from './options.js'
 
 const door = Symbol.for('retrysafe.core.1')
 
+/** What a surface hands to `scope`: its own request, whose type an instance cannot know. A function may name the type it expects. */
+type Request = ReturnType<typeof JSON.parse>
+
 /** Options that only make sense per instance or where requests come in. */
 export interface SurfaceOptions {
   /** Who a key belongs to: a text, or a function of the request (or whatever the surface hands in). No default. */
-  readonly scope?: string | ((request: never) => string | Promise<string>)
+  readonly scope?: string | ((request: Request) => string | Promise<string>)
   /** The largest request body that is read, in bytes. Default 1 MiB. */
   readonly maxBodyBytes?: number
   /** Where the pages about problems are served; prefix of `type` and `Link`. Default `/.well-known/retrysafe`. */
@@ -25,12 +28,16 @@ export interface SurfaceOptions {
 export const surfaceOptions: readonly string[] = ['scope', 'maxBodyBytes', 'problemBase']
 
 /** Refuses surface options of the wrong kind: `OPTION_INVALID`. */
-export function checkSurfaceOptions({ scope, maxBodyBytes, problemBase }: SurfaceOptions): void {
+export function checkSurfaceOptions({
+  scope,
+  maxBodyBytes,
+  problemBase,
+}: { readonly [Name in keyof SurfaceOptions]?: unknown }): void {
   if (typeof scope === 'string') checkScope(scope)
   else if (scope !== undefined && typeof scope !== 'function') {
     throw fail('OPTION_INVALID', { detail: 'scope must be a text or a function of the request' })
   }
-  if (maxBodyBytes !== undefined && !(Number.isSafeInteger(maxBodyBytes) && maxBodyBytes >= 0)) {
+  if (maxBodyBytes !== undefined && !(Number.isSafeInteger(maxBodyBytes) && Number(maxBodyBytes) >= 0)) {
     throw fail('OPTION_INVALID', { detail: 'maxBodyBytes must be a whole number of bytes' })
   }
   if (

@@ -6,7 +6,7 @@
  * units are equal, and what a reader cannot tell apart (zero-width characters) is refused instead of folded.
  */
 import { createHash } from 'node:crypto'
-import type { Clock, Random } from './clock.js'
+import { type Clock, type Random, systemClock, systemRandom } from './clock.js'
 import type { ErrorCode } from './errors.js'
 import { fail } from './errors.js'
 
@@ -130,7 +130,7 @@ const lastDrawn = new WeakMap<Clock, { ms: number; count: number }>()
  *
  * Source: RFC 9562, section 5.7 and section 6.2, method 1.
  */
-export function drawKey(clock: Clock, random: Random): string {
+export function drawKey(clock: Clock = systemClock, random: Random = systemRandom): string {
   const bytes = random.bytes(10)
   const drawn = Buffer.from(bytes.buffer, bytes.byteOffset, 10)
   const { ms, count } = nextTick(lastDrawn.get(clock), Math.floor(clock.now()), drawn.readUInt16BE(0) & 0x7ff)

@@ -1,8 +1,8 @@
 /** Exports, files and docs are equal: nothing is exported that is not there, nothing is there that no page tells of. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
 import { errorTable } from 'retrysafe'
+import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 const read = (name: string) => readFileSync(join(root, name), 'utf8')
@@ -42,10 +42,9 @@ test('the published package has no runtime dependency', () => {
 })
 
 test('docs/errors.md has exactly the errors of the table, with their statuses', () => {
-  const rows = [...read('docs/errors.md').matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm)].map(([, code, status]) => [
-    code,
-    Number(status),
-  ])
+  const rows = [...read('docs/errors.md').matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \|/gm)].map(
+    ([, code, status]) => [code, Number(status)],
+  )
   const table = Object.entries(errorTable).map(([code, { status }]) => [code, status])
   expect(rows.sort()).toEqual(table.sort())
 })

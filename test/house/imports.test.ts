@@ -14,9 +14,9 @@ function filesIn(folder: string): string[] {
 
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'"`;]*?from\s*'([^']+)'|import\(\s*'([^']+)'\s*\)/g)].map(
-    (match) => match[1] ?? match[2] ?? '',
-  )
+  return [
+    ...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'"`;]*?from\s*'([^']+)'|import\(\s*'([^']+)'\s*\)/g),
+  ].map((match) => match[1] ?? match[2] ?? '')
 }
 
 /** The room a source file is in: `core`, `stores`, `http`, `testing`, … */
@@ -39,20 +39,23 @@ test('there are sources to check', () => {
   expect(sources.length).toBeGreaterThan(20)
 })
 
-test.each(sources.map((file) => [relative(root, file), file]))('%s imports only what its room may', (_, file) => {
-  const room = roomOf(file)
-  for (const specifier of importsOf(file)) {
-    if (specifier.startsWith('node:')) continue
-    expect(specifier, 'the package has no runtime dependency').toMatch(/^\.\.?\//)
-    const target = join(dirname(file), specifier).replace(/\.js$/, '.ts')
-    const name = relative(src, target).replace(/\.ts$/, '')
-    // The public face names what a user imports, wherever it lives.
-    if (file === join(src, 'index.ts') && roomOf(target) === 'http') continue
-    const allowed = mayImport[room]
-    expect(allowed, `room ${room} has rules`).toBeDefined()
-    expect(allowed?.({ room: roomOf(target), name }), `${relative(src, file)} → ${name}`).toBe(true)
-  }
-})
+test.each(sources.map((file) => [relative(root, file), file]))(
+  '%s imports only what its room may',
+  (_, file) => {
+    const room = roomOf(file)
+    for (const specifier of importsOf(file)) {
+      if (specifier.startsWith('node:')) continue
+      expect(specifier, 'the package has no runtime dependency').toMatch(/^\.\.?\//)
+      const target = join(dirname(file), specifier).replace(/\.js$/, '.ts')
+      const name = relative(src, target).replace(/\.ts$/, '')
+      // The public face names what a user imports, wherever it lives.
+      if (file === join(src, 'index.ts') && roomOf(target) === 'http') continue
+      const allowed = mayImport[room]
+      expect(allowed, `room ${room} has rules`).toBeDefined()
+      expect(allowed?.({ room: roomOf(target), name }), `${relative(src, file)} → ${name}`).toBe(true)
+    }
+  },
+)
 
 test('the demo and its servers use public names only', () => {
   for (const file of [...filesIn('demo'), ...filesIn('servers')]) {
@@ -66,6 +69,8 @@ test('an adapter holds no word of the protocol', () => {
   for (const adapter of ['express']) {
     const text = readFileSync(join(src, 'http', `${adapter}.ts`), 'utf8')
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-    expect(code).not.toMatch(/\b(claim|lease|takeOver|fingerprint\(|generation|held|replayed|IN_PROGRESS|KEY_REUSED)\b/)
+    expect(code).not.toMatch(
+      /\b(claim|lease|takeOver|fingerprint\(|generation|held|replayed|IN_PROGRESS|KEY_REUSED)\b/,
+    )
   }
 })

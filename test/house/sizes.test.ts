@@ -9,7 +9,10 @@ function linesOf(folder: string): Map<string, number> {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   const sources = names.filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
   return new Map(
-    sources.map((name) => [`${folder}/${name}`, readFileSync(join(root, folder, name), 'utf8').split('\n').length]),
+    sources.map((name) => [
+      `${folder}/${name}`,
+      readFileSync(join(root, folder, name), 'utf8').split('\n').length,
+    ]),
   )
 }
 
@@ -36,7 +39,9 @@ function functionsOf(name: string): { at: string; own: number }[] {
   })
   return found.map((outer) => {
     const inside = found.filter((inner) => inner.from > outer.from && inner.to < outer.to)
-    const direct = inside.filter((inner) => !inside.some((other) => other.from < inner.from && other.to > inner.to))
+    const direct = inside.filter(
+      (inner) => !inside.some((other) => other.from < inner.from && other.to > inner.to),
+    )
     return { at: outer.at, own: outer.length - direct.reduce((sum, { length }) => sum + length, 0) }
   })
 }
