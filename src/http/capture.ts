@@ -32,6 +32,8 @@ export interface CaptureOptions {
   readonly hold: 'all' | 'end'
   /** Above this many bytes the body is not remembered. */
   readonly maxBytes: number
+  /** A header that is not the handler's to set. */
+  readonly drop: string
 }
 
 export interface Capture {
@@ -51,7 +53,7 @@ export interface Capture {
 
 type Callback = (error?: Error | null) => void
 
-export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions): Capture {
+export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOptions): Capture {
   const outer = {
     writeHead: res.writeHead,
     flushHeaders: res.flushHeaders,
@@ -136,6 +138,7 @@ export function capture(res: ServerResponse, { hold, maxBytes }: CaptureOptions)
   }
 
   function setHead(): void {
+    res.removeHeader(drop)
     head = {
       status: res.statusCode,
       headers: linesOf(res.getHeaders()).flatMap(([name, value]) =>

@@ -202,13 +202,19 @@ async function execute<Tx>(
     )
     if (answer.replayed) return { do: 'answer', reply: await again(answer.value.reply, call) }
     if (performed === undefined || committed) return { do: 'answer', reply: answer.value.reply }
-    return { do: 'own', reply: performed.reply }
+    return own(performed)
   } catch (error) {
     // The framework has answered this very error already, and all of its work is undone.
     if (performed !== undefined && isThrown(performed) && performed.error === error)
       return { do: 'own', reply: performed.reply }
     throw error
   }
+}
+
+/** A handler that passes on another service's reply may have its marker in it; this reply is a first one all the same (F026). */
+function own({ reply }: Performed): Verdict {
+  const headers = reply.headers.filter(([name]) => name.toLowerCase() !== replayMarker.toLowerCase())
+  return { do: 'own', reply: { ...reply, headers } }
 }
 
 /** The attempt as a handler gets it: over HTTP, what `commit` writes down must be a reply. */

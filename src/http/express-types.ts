@@ -41,11 +41,9 @@ export type ExpressNext = (error?: unknown) => void
 
 export type ExpressMiddleware<Request> = (req: Request, res: ServerResponse, next: ExpressNext) => void
 
-type ErrorHandler = (error: unknown, req: IncomingMessage, res: ServerResponse, next: ExpressNext) => void
-
 /** The route a request is in: what was mounted for it, in order, and a way to mount more. */
 export interface ExpressRoute {
   readonly stack?: readonly { readonly handle?: unknown }[]
   readonly methods?: Readonly<Record<string, boolean | undefined>>
-  all(handler: ErrorHandler): unknown
+  all(handler: (...values: never[]) => void): unknown
 }

@@ -12,8 +12,9 @@ import type { Retrysafe } from '../retrysafe.js'
 import { type Capture, capture } from './capture.js'
 import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
 import { readExpressBody } from './express-body.js'
-import { onRouteError } from './express-errors.js'
+import { watchRoute } from './express-errors.js'
 import type { ExpressMiddleware, ExpressNext, ExpressRequest, RequestExtras } from './express-types.js'
+import { replayMarker } from './headers.js'
 import { sendReply } from './node.js'
 import type { Body, HttpOptions } from './options.js'
 import { checkReply, type Reply } from './reply.js'
@@ -100,15 +101,20 @@ function replying<Tx>(
 /** Handlers that exist and answer by themselves. */
 function around<Tx>(exchange: Exchange<Tx>): ExpressMiddleware<ExpressRequest> {
   const { mode, maxReplyBytes } = exchange.settings.policy
+  const how = {
+    hold: mode === 'transaction' ? 'all' : 'end',
+    maxBytes: maxReplyBytes,
+    drop: replayMarker,
+  } as const
 
   return function idempotency(req, res, next) {
     let capturing: Capture | undefined
 
     async function perform(attempt: HttpAttempt<Tx>): Promise<Performed> {
-      const own = capture(res, { hold: mode === 'transaction' ? 'all' : 'end', maxBytes: maxReplyBytes })
+      const own = capture(res, how)
       capturing = own
       let thrown: { readonly error: unknown } | undefined
-      const seesErrors = onRouteError(req, idempotency, (error) => {
+      const seesErrors = watchRoute(req, idempotency, (error) => {
         thrown = { error }
         own.threw()
       })
@@ -120,7 +126,7 @@ function around<Tx>(exchange: Exchange<Tx>): ExpressMiddleware<ExpressRequest> {
       const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
       if (failed) return { reply, whole, fault: 'broken', error }
       if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
-      return { reply, whole, fault: seesErrors ? 'none' : 'unknown' }
+      return { reply, whole, fault: seesErrors() ? 'none' : 'unknown' }
     }
 
     async function handle(): Promise<ExpressNext | undefined> {

@@ -31,7 +31,8 @@ async function requestOf(req: ExpressRequest): Promise<Request> {
   }
   const scheme = 'encrypted' in socket ? 'https' : 'http'
   // The path is the client's, also where it looks like an address of its own (`//evil`).
-  const url = new URL(`${scheme}://${req.headers.host ?? 'localhost'}`)
+  const origin = `${scheme}://${req.headers.host ?? 'localhost'}`
+  const url = new URL(URL.canParse(origin) ? origin : `${scheme}://localhost`)
   const [path = '', ...query] = originalUrl.split('?')
   url.pathname = path
   url.search = query.join('?')

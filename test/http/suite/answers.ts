@@ -159,7 +159,11 @@ export function answerSuite(express: ExpressModule): void {
           app.post(
             '/replies',
             idempotent(safe, { mode, replayHeaders: ['X-Order'] } as { mode: 'lease' }, () =>
-              reply(200, {}, { 'set-cookie': ['a=1', 'b=2'], 'x-order': 7, 'x-trace': 't' }),
+              reply(
+                200,
+                {},
+                { 'set-cookie': ['a=1', 'b=2'], 'x-order': 7, 'x-trace': 't', 'idempotent-replayed': 'x' },
+              ),
             ),
           )
         })
@@ -167,6 +171,7 @@ export function answerSuite(express: ExpressModule): void {
           const first = await at.send(path, { key: path, headers: { 'x-new': '1' } })
           expect(first.headers.getSetCookie()).toHaveLength(3)
           expect(first.headers.get('x-trace')).toBe('t')
+          expect(first.headers.get('idempotent-replayed')).toBeNull()
           const again = await at.send(path, { key: path })
           expect(again.headers.getSetCookie()).toEqual([])
           expect(again.headers.get('x-trace')).toBeNull()

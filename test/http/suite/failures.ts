@@ -106,8 +106,11 @@ export function failureSuite(express: ExpressModule): void {
         app.post('/wrapped', wrapped(idempotent(safe) as RequestHandler), effect, answer)
         app.all(/stale/, (_req, _res, next) => next())
         app.use('/stale', idempotent(safe), effect, answer)
+        app.post('/left', idempotent(safe), effect, (_req, _res, next) => next())
+        app.post('/skipped', idempotent(safe), effect, (_req, _res, next) => next('route'))
+        app.post(/left|skipped/, answer)
       })
-      for (const path of ['/router/x', '/handled', '/wrapped', '/stale']) {
+      for (const path of ['/router/x', '/handled', '/wrapped', '/stale', '/left', '/skipped']) {
         for (const [status, replayed] of [
           [201, true],
           [422, false],
@@ -117,7 +120,7 @@ export function failureSuite(express: ExpressModule): void {
           expect({ path, status, replayed: (await send())?.replayed }).toEqual({ path, status, replayed })
         }
       }
-      expect(effects).toBe(4)
+      expect(effects).toBe(6)
     })
 
     test('seeing throws changes nothing else about a route', async () => {
