@@ -1,14 +1,24 @@
 /**
  * The suite that every HTTP adapter must pass, over real sockets: what is refused, what is replayed, what fails, and what happens at once.
  */
+import { caseFor, type HttpCase } from './http/case.js'
 import { crowdCases } from './http/crowds.js'
 import { failureCases } from './http/failures.js'
 import type { HttpHarness } from './http/harness.js'
 import { keyCases } from './http/keys.js'
+import { outageCases } from './http/outages.js'
 import { replayCases } from './http/replays.js'
 import { requestCases } from './http/requests.js'
-import { httpTestsIn } from './http/site.js'
 import type { SuiteCase } from './suite.js'
+
+const cases: readonly HttpCase[] = [
+  ...keyCases,
+  ...replayCases,
+  ...requestCases,
+  ...failureCases,
+  ...outageCases,
+  ...crowdCases,
+]
 
 /**
  * The cases that prove an adapter in one mode, around one kind of handler. Each starts an application of its own through `start`, which mounts
@@ -21,12 +31,5 @@ import type { SuiteCase } from './suite.js'
  * ```
  */
 export function httpSuite<Tx extends object>(harness: HttpHarness<Tx>): readonly SuiteCase[] {
-  const test = httpTestsIn(harness)
-  return [
-    ...keyCases(test, harness),
-    ...replayCases(test, harness),
-    ...requestCases(test),
-    ...failureCases(test, harness),
-    ...crowdCases(test),
-  ]
+  return cases.map((one) => caseFor(harness, one))
 }

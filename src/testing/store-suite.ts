@@ -1,22 +1,45 @@
 /**
  * The suite that every store must pass: the contract of `store.ts`, case by case, on real servers, over clients and processes of their own.
  */
-import { claimCases } from './store/claims.js'
-import { commitCases } from './store/commits.js'
+import { caseFor, type StoreCase } from './store/case.js'
+import { claimCases, ownershipCases } from './store/claims.js'
+import { ambiguityCases, commitCases } from './store/commits.js'
 import type { StoreHarness } from './store/harness.js'
 import { identityCases } from './store/identity.js'
 import { operatingCases } from './store/operating.js'
-import { promiseCases } from './store/promises.js'
+import { endingCases, zombieCases } from './store/promises.js'
 import { raceCases } from './store/races.js'
 import { renewalCases } from './store/renewal.js'
 import { retentionCases } from './store/retention.js'
-import { testsIn } from './store/room.js'
 import { sweepingCases } from './store/sweeping.js'
-import { takeOverCases } from './store/takeover.js'
+import { abandonCases, lateOwnerCases, takeOverCases } from './store/takeover.js'
 import { takeOverRaceCases } from './store/takeover-races.js'
-import { transactionCases } from './store/transactions.js'
+import { lookUpCases, replacementCases, transactionCases } from './store/transactions.js'
 import { withinCases } from './store/within.js'
 import type { SuiteCase } from './suite.js'
+
+const cases: readonly StoreCase[] = [
+  ...claimCases,
+  ...ownershipCases,
+  ...takeOverCases,
+  ...lateOwnerCases,
+  ...abandonCases,
+  ...takeOverRaceCases,
+  ...renewalCases,
+  ...retentionCases,
+  ...identityCases,
+  ...sweepingCases,
+  ...transactionCases,
+  ...lookUpCases,
+  ...replacementCases,
+  ...commitCases,
+  ...ambiguityCases,
+  ...withinCases,
+  ...operatingCases,
+  ...raceCases,
+  ...endingCases,
+  ...zombieCases,
+]
 
 /**
  * The cases that prove a store. They run one after the other, on a ledger that may hold other records; each uses keys of its own.
@@ -31,20 +54,5 @@ import type { SuiteCase } from './suite.js'
  * ```
  */
 export function storeSuite<Tx extends object>(harness: StoreHarness<Tx>): readonly SuiteCase[] {
-  const test = testsIn(harness)
-  return [
-    ...claimCases(test),
-    ...takeOverCases(test),
-    ...takeOverRaceCases(test),
-    ...renewalCases(test),
-    ...retentionCases(test),
-    ...identityCases(test),
-    ...sweepingCases(test),
-    ...transactionCases(test),
-    ...commitCases(test),
-    ...withinCases(test),
-    ...operatingCases(test),
-    ...raceCases(test),
-    ...promiseCases(test),
-  ]
+  return cases.map((one) => caseFor(harness, one))
 }

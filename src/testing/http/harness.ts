@@ -2,7 +2,7 @@
  * What somebody who proves an HTTP adapter gives to the suite, and what they are given to mount.
  */
 import type { HttpAttempt } from '../../http/exchange.js'
-import type { HttpOptions } from '../../http/options.js'
+import type { Body, HttpOptions } from '../../http/options.js'
 import type { Reply } from '../../http/reply.js'
 import type { Mode } from '../../options.js'
 import type { Retrysafe } from '../../retrysafe.js'
@@ -78,7 +78,7 @@ export interface HttpHarness<Tx extends object> {
   open(): Promise<OpenedStore<Tx>>
   readonly ledger: EffectLedger<Tx>
   /** The `Authorization` header of the framework's request: the suite's scope. */
-  caller(request: never): string
+  caller(request: Body): string
   /** Mounts the routes in a new application on a port of its own. */
   start(site: HttpSite<Tx>): Promise<{ readonly url: string; close(): Promise<void> }>
   /** Ways to answer that the framework does not have, each with its reason. */

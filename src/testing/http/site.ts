@@ -8,20 +8,19 @@ import type { Options } from '../../options.js'
 import { retrysafe } from '../../retrysafe.js'
 import { type FaultPlan, planFaults } from '../faults.js'
 import { withFaults } from '../faulty-store.js'
-import type { SuiteCase } from '../suite.js'
 import { replyOf, statusOf } from './answers.js'
 import type { Given, HttpHarness, HttpRoute, RouteOptions, Said } from './harness.js'
 import { type Got, type Sending, send } from './wire.js'
 
 /** A route as a case describes it. Its handler writes one effect, and then answers as told. */
-export interface Route<Tx> {
+export interface Route {
   /** Default POST. */
   readonly method?: string
   /** Default `/orders`. */
   readonly path?: string
   readonly options?: RouteOptions
-  /** Default: 201 with a value that no other run has. */
-  say?(given: Given<Tx>): Promise<Said> | Said
+  /** Default: 201 with a value that no other run has. `run` counts the runs of this site from 1. */
+  say?(given: Given<unknown> & { readonly run: number }): Promise<Said> | Said
 }
 
 export interface Site {
@@ -29,6 +28,10 @@ export interface Site {
   readonly faults: FaultPlan
   /** Sends to a path, `/orders` unless named, under a key of this site's own unless named. */
   send(sending?: Sending & { readonly path?: string }): Promise<Got>
+  /** Whether the handlers write through the promise: one that exists in lease mode writes outside of it. */
+  readonly covered: boolean
+  /** Where the outcome is written. */
+  readonly writes: 'save' | 'complete'
   /** The key of this site. */
   readonly key: string
   /** How often a handler was entered. */
@@ -37,31 +40,10 @@ export interface Site {
   effects(key?: string): Promise<number>
 }
 
-export type HttpTest<Tx extends object> = (
-  rule: number,
-  name: string,
-  routes: readonly Route<Tx>[],
-  body: (site: Site) => Promise<void>,
-  more?: { readonly options?: Options; readonly skip?: string | undefined },
-) => SuiteCase
-
-/** Whether the harness's handlers write through the promise: a handler that exists in lease mode writes outside of it. */
-export function isCovered<Tx extends object>({ mode, handlers }: HttpHarness<Tx>): boolean {
-  return mode === 'transaction' || handlers === 'replies'
-}
-
-export function httpTestsIn<Tx extends object>(harness: HttpHarness<Tx>): HttpTest<Tx> {
-  return (rule, name, routes, body, { options = {}, skip } = {}) => ({
-    rule,
-    name,
-    ...(skip !== undefined && { skip }),
-    run: () => onSite(harness, routes, options, body),
-  })
-}
-
-async function onSite<Tx extends object>(
+/** Runs the body on a site of its own. */
+export async function onSite<Tx extends object>(
   harness: HttpHarness<Tx>,
-  routes: readonly Route<Tx>[],
+  routes: readonly Route[],
   options: Options,
   body: (site: Site) => Promise<void>,
 ): Promise<void> {
@@ -71,12 +53,15 @@ async function onSite<Tx extends object>(
   const safe = retrysafe<Tx>({ store: withFaults(opened.store, faults), mode, scope, ...options })
   const handlers = handlersOf(harness)
   const key = randomUUID()
+  const covered = harness.mode === 'transaction' || harness.handlers === 'replies'
   try {
     const server = await harness.start({ safe, routes: routes.map(handlers.route) })
     try {
       await body({
         url: server.url,
         faults,
+        covered,
+        writes: covered ? 'save' : 'complete',
         key,
         send: ({ path = '/orders', ...sending } = {}) => send(server.url + path, { key, ...sending }),
         runs: handlers.runs,
@@ -101,27 +86,23 @@ function handlersOf<Tx extends object>({ mode, handlers, ledger }: HttpHarness<T
     await ledger.write(tx, { key, payload: 'order', generation })
   }
 
-  function route({
-    method = 'POST',
-    path = '/orders',
-    options = {},
-    say = orderOf,
-  }: Route<Tx>): HttpRoute<Tx> {
+  function route({ method = 'POST', path = '/orders', options = {}, say = orderOf }: Route): HttpRoute<Tx> {
     const base = { method, path, options }
     if (handlers === 'around') return { ...base, kind: 'around', run: (given) => answer(given, say) }
     return { ...base, kind: 'replies', run: (given) => replying(given, say) }
   }
 
-  async function answer(given: Given<Tx>, say: NonNullable<Route<Tx>['say']>): Promise<Said> {
+  async function answer(given: Given<Tx>, say: NonNullable<Route['say']>): Promise<Said> {
     runs += 1
+    const run = runs
     await effect(mode === 'transaction' ? given.attempt?.tx : undefined, given.attempt)
-    return say(given)
+    return say({ ...given, run })
   }
 
-  async function replying(given: Given<Tx>, say: NonNullable<Route<Tx>['say']>): Promise<Reply> {
+  async function replying(given: Given<Tx>, say: NonNullable<Route['say']>): Promise<Reply> {
     if (mode === 'transaction') return replyOf(await answer(given, say))
     runs += 1
-    const said = await say(given)
+    const said = await say({ ...given, run: runs })
     const { attempt } = given
     if (attempt === undefined || statusOf(said) >= 400) return replyOf(said)
     return attempt.commit(async (tx) => {

@@ -1,7 +1,7 @@
 /** Claiming: exactly one of any number wins, and nobody else changes anything (rules 1 to 4). */
 import type { ClaimAnswer, Store } from '../../store.js'
 import { equal, holds } from '../check.js'
-import type { SuiteCase } from '../suite.js'
+import { type StoreCase, test } from './case.js'
 import {
   abandon,
   claimOf,
@@ -14,130 +14,125 @@ import {
   printB,
   standing,
 } from './requests.js'
-import { fresh, type Room, type Test } from './room.js'
+import { fresh, type Room } from './room.js'
 
 /** F001 and F004: as many as a double click, a retry storm, and a queue that comes back. */
 export const crowds = [5, 50, 500] as const
 
-export function claimCases<Tx extends object>(test: Test<Tx>): SuiteCase[] {
-  return [
-    ...crowds.map((count) =>
-      test(1, `exactly one of ${count} concurrent claims is granted to one client`, [], (room) =>
-        race([room.store], count),
-      ),
+export const claimCases: readonly StoreCase[] = [
+  ...crowds.map((count) =>
+    test(1, `exactly one of ${count} concurrent claims is granted to one client`, [], (room) =>
+      race([room.store], count),
     ),
-    ...crowds.map((count) =>
-      test(1, `exactly one of ${count} concurrent claims is granted among four clients`, [], async (room) =>
-        race([room.store, await room.another(), await room.another(), await room.another()], count),
-      ),
+  ),
+  ...crowds.map((count) =>
+    test(1, `exactly one of ${count} concurrent claims is granted among four clients`, [], async (room) =>
+      race([room.store, await room.another(), await room.another(), await room.another()], count),
     ),
-    test(1, 'exactly one of 52 concurrent claims is granted among four processes', ['processes'], processes),
-    test(1, 'a granted claim is the first of its record, running and alive', [], async ({ store }) => {
-      const identity = fresh()
-      const held = await hold(store, identity)
-      const seen = await look(store, identity)
-      const { owner, generation } = held
-      const expected = {
-        state: 'running',
-        owner,
-        generation,
-        attempts: 1,
-        fingerprint: printA,
-        outcome: undefined,
-      }
-      equal('the record', standing(seen), expected as ReturnType<typeof standing>)
-      holds('its lease runs, for a minute at most', seen.live && seen.leftMs > 0 && seen.leftMs <= minuteMs)
-      holds('the generation is a safe integer', Number.isSafeInteger(generation) && generation > 0)
-    }),
-    test(1, 'a claim that is refused shows the record as a look-up does', [], async ({ store }) => {
-      const identity = fresh()
-      await complete(store, identity)
-      const answer = await store.claim(claimOf(identity))
-      holds('it is refused', !answer.claimed)
-      equal('what it shows', standing(answer.seen), standing(await look(store, identity)))
-    }),
-    test(2, 'a claim sent again under its own token after a lost answer is recognised', [], recognised),
-    test(4, 'a refused claim changes nothing about a running record', [], async (room) => {
-      const identity = fresh()
-      await hold(room.store, identity)
-      await unchanged(room, identity)
-    }),
-    test(4, 'a refused claim changes nothing about a record that is done', [], async (room) => {
-      const identity = fresh()
-      await complete(room.store, identity)
-      await unchanged(room, identity)
-    }),
-    test(4, 'a refused claim changes nothing about an unknown record', [], async (room) => {
-      const identity = fresh()
-      await abandon(room.store, identity, room.advance)
-      await unchanged(room, identity)
-    }),
-    test(4, 'a refused claim changes nothing about a released record', [], async (room) => {
-      const identity = fresh()
-      const { owner } = await hold(room.store, identity)
-      await room.store.release({ identity, owner, retainMs: minuteMs })
-      await unchanged(room, identity)
-    }),
-    test(1, 'a look-up of an absent record finds nothing and leaves nothing', [], async ({ store }) => {
-      const identity = fresh()
-      equal('the look-up', await store.find(identity, 0), undefined)
-      equal('the next claim', (await store.claim(claimOf(identity))).claimed, true)
-    }),
-    ...ownershipCases(test),
-  ]
-}
+  ),
+  test(1, 'exactly one of 52 concurrent claims is granted among four processes', ['processes'], processes),
+  test(1, 'a granted claim is the first of its record, running and alive', [], async ({ store }) => {
+    const identity = fresh()
+    const held = await hold(store, identity)
+    const seen = await look(store, identity)
+    const { owner, generation } = held
+    const expected = {
+      state: 'running',
+      owner,
+      generation,
+      attempts: 1,
+      fingerprint: printA,
+      outcome: undefined,
+    }
+    equal('the record', standing(seen), expected as ReturnType<typeof standing>)
+    holds('its lease runs, for a minute at most', seen.live && seen.leftMs > 0 && seen.leftMs <= minuteMs)
+    holds('the generation is a safe integer', Number.isSafeInteger(generation) && generation > 0)
+  }),
+  test(1, 'a claim that is refused shows the record as a look-up does', [], async ({ store }) => {
+    const identity = fresh()
+    await complete(store, identity)
+    const answer = await store.claim(claimOf(identity))
+    holds('it is refused', !answer.claimed)
+    equal('what it shows', standing(answer.seen), standing(await look(store, identity)))
+  }),
+  test(2, 'a claim sent again under its own token after a lost answer is recognised', [], recognised),
+  test(4, 'a refused claim changes nothing about a running record', [], async (room) => {
+    const identity = fresh()
+    await hold(room.store, identity)
+    await unchanged(room, identity)
+  }),
+  test(4, 'a refused claim changes nothing about a record that is done', [], async (room) => {
+    const identity = fresh()
+    await complete(room.store, identity)
+    await unchanged(room, identity)
+  }),
+  test(4, 'a refused claim changes nothing about an unknown record', [], async (room) => {
+    const identity = fresh()
+    await abandon(room.store, identity, room.advance)
+    await unchanged(room, identity)
+  }),
+  test(4, 'a refused claim changes nothing about a released record', [], async (room) => {
+    const identity = fresh()
+    const { owner } = await hold(room.store, identity)
+    await room.store.release({ identity, owner, retainMs: minuteMs })
+    await unchanged(room, identity)
+  }),
+  test(1, 'a look-up of an absent record finds nothing and leaves nothing', [], async ({ store }) => {
+    const identity = fresh()
+    equal('the look-up', await store.find(identity, 0), undefined)
+    equal('the next claim', (await store.claim(claimOf(identity))).claimed, true)
+  }),
+]
 
 /** Later writes name the owner and the state (rule 3). */
-function ownershipCases<Tx extends object>(test: Test<Tx>): SuiteCase[] {
-  return [
-    test(3, 'nobody but the owner completes, releases or renews', [], async ({ store }) => {
+export const ownershipCases: readonly StoreCase[] = [
+  test(3, 'nobody but the owner completes, releases or renews', [], async ({ store }) => {
+    const identity = fresh()
+    await hold(store, identity)
+    await writesNothing(store, identity, claimOf(identity).owner)
+  }),
+  test(3, 'a completed record is completed, released and renewed no more', [], async ({ store }) => {
+    const identity = fresh()
+    const { owner } = await complete(store, identity)
+    await writesNothing(store, identity, owner)
+  }),
+  test(3, 'a released record is completed, released and renewed no more', [], async ({ store }) => {
+    const identity = fresh()
+    const { owner } = await hold(store, identity)
+    equal('the owner releases', await store.release({ identity, owner, retainMs: minuteMs }), true)
+    await writesNothing(store, identity, owner)
+  }),
+  test(3, 'an unknown record is completed, released and renewed no more', [], async (room) => {
+    const identity = fresh()
+    const { owner } = await abandon(room.store, identity, room.advance)
+    await writesNothing(room.store, identity, owner)
+  }),
+  test(3, 'a write to an absent record is refused and creates none', [], async ({ store }) => {
+    const identity = fresh()
+    const owned = { identity, owner: claimOf(identity).owner }
+    equal('complete', await store.complete({ ...owned, outcome, retainMs: minuteMs }), false)
+    equal('release', await store.release({ ...owned, retainMs: minuteMs }), false)
+    equal('renew', await store.renew([{ ...owned, leaseMs: minuteMs }]), [false])
+    equal('abandon', await store.abandon({ ...owned, generation: 1, retainMs: minuteMs }), false)
+    equal('the record', await store.find(identity, 0), undefined)
+  }),
+  test(
+    2,
+    'a done record keeps its owner token, so a lost completion is recognised',
+    [],
+    async ({ store }) => {
       const identity = fresh()
-      await hold(store, identity)
-      await writesNothing(store, identity, claimOf(identity).owner)
-    }),
-    test(3, 'a completed record is completed, released and renewed no more', [], async ({ store }) => {
-      const identity = fresh()
-      const { owner } = await complete(store, identity)
-      await writesNothing(store, identity, owner)
-    }),
-    test(3, 'a released record is completed, released and renewed no more', [], async ({ store }) => {
-      const identity = fresh()
-      const { owner } = await hold(store, identity)
-      equal('the owner releases', await store.release({ identity, owner, retainMs: minuteMs }), true)
-      await writesNothing(store, identity, owner)
-    }),
-    test(3, 'an unknown record is completed, released and renewed no more', [], async (room) => {
-      const identity = fresh()
-      const { owner } = await abandon(room.store, identity, room.advance)
-      await writesNothing(room.store, identity, owner)
-    }),
-    test(3, 'a write to an absent record is refused and creates none', [], async ({ store }) => {
-      const identity = fresh()
-      const owned = { identity, owner: claimOf(identity).owner }
-      equal('complete', await store.complete({ ...owned, outcome, retainMs: minuteMs }), false)
-      equal('release', await store.release({ ...owned, retainMs: minuteMs }), false)
-      equal('renew', await store.renew([{ ...owned, leaseMs: minuteMs }]), [false])
-      equal('abandon', await store.abandon({ ...owned, generation: 1, retainMs: minuteMs }), false)
-      equal('the record', await store.find(identity, 0), undefined)
-    }),
-    test(
-      2,
-      'a done record keeps its owner token, so a lost completion is recognised',
-      [],
-      async ({ store }) => {
-        const identity = fresh()
-        const { owner, generation } = await complete(store, identity)
-        const expected = { state: 'done', owner, generation, attempts: 1, fingerprint: printA, outcome }
-        equal('the record', standing(await look(store, identity)), expected as ReturnType<typeof standing>)
-      },
+      const { owner, generation } = await complete(store, identity)
+      const expected = { state: 'done', owner, generation, attempts: 1, fingerprint: printA, outcome }
+      equal('the record', standing(await look(store, identity)), expected as ReturnType<typeof standing>)
+    },
+  ),
+  ...crowds.map((count) =>
+    test(3, `exactly one of ${count} concurrent settlements of one claim is written`, [], (room) =>
+      settleRace(room, count),
     ),
-    ...crowds.map((count) =>
-      test(3, `exactly one of ${count} concurrent settlements of one claim is written`, [], (room) =>
-        settleRace(room, count),
-      ),
-    ),
-  ]
-}
+  ),
+]
 
 async function race<Tx>(stores: readonly Store<Tx>[], count: number): Promise<void> {
   const identity = fresh()

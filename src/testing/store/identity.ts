@@ -1,9 +1,9 @@
 /** Identity and bytes: two keys are one only if their bytes are, and an outcome comes back as it went in (rules 9, 12 and 14). */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { equal, present } from '../check.js'
-import type { SuiteCase } from '../suite.js'
+import { type StoreCase, test } from './case.js'
 import { claimOf, hold, look, minuteMs } from './requests.js'
-import { fresh, type Test } from './room.js'
+import { fresh } from './room.js'
 
 /** One code point beyond the 16 bits of a code unit, four bytes in UTF-8. */
 const astral = '\u{1f511}'
@@ -25,73 +25,69 @@ function confusable(prefix: string): readonly string[] {
   ]
 }
 
-export function identityCases<Tx extends object>(test: Test<Tx>): SuiteCase[] {
-  return [
-    test(14, 'keys that only look alike are different records', [], async ({ store }) => {
-      const keys = confusable(randomUUID())
-      await distinct(
-        store,
-        keys.map((key) => ({ key, scope: 'suite' })),
-      )
-    }),
-    test(14, 'scopes that only look alike are different records', [], async ({ store }) => {
-      const key = randomUUID()
-      await distinct(
-        store,
-        confusable('s').map((scope) => ({ key, scope })),
-      )
-    }),
-    test(14, 'key and scope are joined so that no pair reads as another', [], async ({ store }) => {
-      const id = randomUUID()
-      await distinct(store, [
-        { key: `${id}a`, scope: 'bc' },
-        { key: `${id}ab`, scope: 'c' },
-        { key: `${id}abc`, scope: '1' },
-        { key: `${id}a:b`, scope: 'c' },
-        { key: `${id}a`, scope: 'b:c' },
-        { key: 'bc', scope: `${id}a` },
-        { key: 'c', scope: `${id}ab` },
-        { key: `1:${id}`, scope: '2' },
-        { key: id, scope: '1:2' },
-      ])
-    }),
-    test(14, 'key and scope of 255 code points work, of one byte and of four', [], async ({ store }) => {
-      const random = randomUUID()
-      const letters = random + 'k'.repeat(255 - random.length)
-      const signs = random + astral.repeat(255 - random.length)
-      await distinct(store, [
-        { key: letters, scope: letters },
-        { key: signs, scope: signs },
-        { key: signs, scope: astral.repeat(255) },
-        { key: letters, scope: 's' },
-        { key: random, scope: signs },
-      ])
-    }),
-    test(9, 'an outcome comes back byte for byte, each of the 256 values', [], ({ store }) =>
-      keeps(
-        store,
-        Uint8Array.from({ length: 256 }, (_, index) => index),
-      ),
+export const identityCases: readonly StoreCase[] = [
+  test(14, 'keys that only look alike are different records', [], async ({ store }) => {
+    const keys = confusable(randomUUID())
+    await distinct(
+      store,
+      keys.map((key) => ({ key, scope: 'suite' })),
+    )
+  }),
+  test(14, 'scopes that only look alike are different records', [], async ({ store }) => {
+    const key = randomUUID()
+    await distinct(
+      store,
+      confusable('s').map((scope) => ({ key, scope })),
+    )
+  }),
+  test(14, 'key and scope are joined so that no pair reads as another', [], async ({ store }) => {
+    const id = randomUUID()
+    await distinct(store, [
+      { key: `${id}a`, scope: 'bc' },
+      { key: `${id}ab`, scope: 'c' },
+      { key: `${id}abc`, scope: '1' },
+      { key: `${id}a:b`, scope: 'c' },
+      { key: `${id}a`, scope: 'b:c' },
+      { key: 'bc', scope: `${id}a` },
+      { key: 'c', scope: `${id}ab` },
+      { key: `1:${id}`, scope: '2' },
+      { key: id, scope: '1:2' },
+    ])
+  }),
+  test(14, 'key and scope of 255 code points work, of one byte and of four', [], async ({ store }) => {
+    const random = randomUUID()
+    const letters = random + 'k'.repeat(255 - random.length)
+    const signs = random + astral.repeat(255 - random.length)
+    await distinct(store, [
+      { key: letters, scope: letters },
+      { key: signs, scope: signs },
+      { key: signs, scope: astral.repeat(255) },
+      { key: letters, scope: 's' },
+      { key: random, scope: signs },
+    ])
+  }),
+  test(9, 'an outcome comes back byte for byte, each of the 256 values', [], ({ store }) =>
+    keeps(
+      store,
+      Uint8Array.from({ length: 256 }, (_, index) => index),
     ),
-    test(9, 'an empty outcome comes back empty, and not as none', [], ({ store }) =>
-      keeps(store, new Uint8Array(0)),
-    ),
-    test(12, 'an outcome of 1 MiB comes back whole', [], ({ store }) =>
-      keeps(store, randomBytes(1024 * 1024)),
-    ),
-    test(
-      9,
-      'an outcome that is a view into a larger buffer comes back without its surroundings',
-      [],
-      ({ store }) => keeps(store, randomBytes(300).subarray(100, 200)),
-    ),
-    test(15, 'a fingerprint comes back byte for byte', [], async ({ store }) => {
-      const fingerprint = Uint8Array.from({ length: 33 }, (_, index) => 255 - index * 7)
-      const { identity } = await hold(store, fresh(), { fingerprint })
-      equal('the fingerprint', (await look(store, identity)).fingerprint, fingerprint)
-    }),
-  ]
-}
+  ),
+  test(9, 'an empty outcome comes back empty, and not as none', [], ({ store }) =>
+    keeps(store, new Uint8Array(0)),
+  ),
+  test(12, 'an outcome of 1 MiB comes back whole', [], ({ store }) => keeps(store, randomBytes(1024 * 1024))),
+  test(
+    9,
+    'an outcome that is a view into a larger buffer comes back without its surroundings',
+    [],
+    ({ store }) => keeps(store, randomBytes(300).subarray(100, 200)),
+  ),
+  test(15, 'a fingerprint comes back byte for byte', [], async ({ store }) => {
+    const fingerprint = Uint8Array.from({ length: 33 }, (_, index) => 255 - index * 7)
+    const { identity } = await hold(store, fresh(), { fingerprint })
+    equal('the fingerprint', (await look(store, identity)).fingerprint, fingerprint)
+  }),
+]
 
 /** Each identity gets a claim of its own, and answers with its own outcome afterwards. */
 async function distinct<Tx>(

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import type { Intent } from '../../intent.js'
 import type { Mode } from '../../options.js'
 import { equal, holds, present } from '../check.js'
-import type { SuiteCase } from '../suite.js'
+import { type Need, type StoreCase, test } from './case.js'
 import { crowds } from './claims.js'
-import type { Need, Room, Test } from './room.js'
+import type { Room } from './room.js'
 import { attempt, type End } from './tasks.js'
 
 const needs: readonly Need[] = ['transactions', 'ledger']
@@ -13,83 +13,81 @@ export const modes: readonly Mode[] = ['transaction', 'lease']
 /** Longer than any of these races lasts; whoever waits that long has found something. */
 const waitMs = 20_000
 
-export function raceCases<Tx extends object>(test: Test<Tx>): SuiteCase[] {
-  return modes.flatMap((mode) => [
-    ...crowds.map((times) =>
-      test(1, `${times} concurrent attempts in ${mode} mode take effect once`, needs, async (room) => {
-        const intent = freshIntent()
-        judge(await attempt(room.safe(), room.ledger(), { mode, intent, times, waitMs: 0 }))
-        await oneEffect(room, intent)
-      }),
-    ),
-    ...crowds.map((times) =>
-      test(
-        6,
-        `${times} concurrent attempts in ${mode} mode that wait all get the one outcome`,
-        needs,
-        async (room) => {
-          const intent = freshIntent()
-          const safe = room.safe({ whileRunning: { waitMs } })
-          everyAnswer(await attempt(safe, room.ledger(), { mode, intent, times, waitMs }))
-          await oneEffect(room, intent)
-        },
-      ),
-    ),
-    test(
-      1,
-      `60 concurrent attempts in ${mode} mode over four clients take effect once`,
-      needs,
-      async (room) => {
-        const intent = freshIntent()
-        const clients = await Promise.all([1, 2, 3, 4].map(async () => room.safe({}, await room.another())))
-        const task = { mode, intent, times: 15, waitMs: 0 }
-        const ends = await Promise.all(clients.map((safe) => attempt(safe, room.ledger(), task)))
-        judge(ends.flat())
-        await oneEffect(room, intent)
-      },
-    ),
-    ...[20, 500].map((times) =>
-      test(
-        1,
-        `${times} concurrent attempts in ${mode} mode among four processes take effect once`,
-        [...needs, 'processes'],
-        (room) => amongProcesses(room, mode, times, 0),
-      ),
-    ),
+export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
+  ...crowds.map((times) =>
+    test(1, `${times} concurrent attempts in ${mode} mode take effect once`, needs, async (room) => {
+      const intent = freshIntent()
+      judge(await attempt(room.safe(), room.ledger(), { mode, intent, times, waitMs: 0 }))
+      await oneEffect(room, intent)
+    }),
+  ),
+  ...crowds.map((times) =>
     test(
       6,
-      `100 attempts in ${mode} mode among four processes that wait all get the one outcome`,
-      [...needs, 'processes'],
-      (room) => amongProcesses(room, mode, 100, waitMs),
-    ),
-    test(
-      1,
-      `200 intents in ${mode} mode, each sent three times at once over two clients, take effect once each`,
-      needs,
-      (room) => manyIntents(room, mode),
-    ),
-    test(
-      14,
-      `one key under two scopes and two operations in ${mode} mode is four intents`,
+      `${times} concurrent attempts in ${mode} mode that wait all get the one outcome`,
       needs,
       async (room) => {
-        const { key, input } = freshIntent()
-        const safe = room.safe()
-        const intents: readonly Intent[] = [
-          { scope: 'a', key, input },
-          { scope: 'b', key, input },
-          { scope: 'a', key, input, operation: 'pay' },
-          { scope: 'a', key, input, operation: 'refund' },
-        ]
-        const ends = await Promise.all(
-          intents.map((intent) => attempt(safe, room.ledger(), { mode, intent, times: 1, waitMs: 0 })),
-        )
-        for (const end of ends.flat()) holds('each is a first answer', end.kind === 'answer' && !end.replayed)
-        equal('effects', (await room.ledger().read(key)).length, intents.length)
+        const intent = freshIntent()
+        const safe = room.safe({ whileRunning: { waitMs } })
+        everyAnswer(await attempt(safe, room.ledger(), { mode, intent, times, waitMs }))
+        await oneEffect(room, intent)
       },
     ),
-  ])
-}
+  ),
+  test(
+    1,
+    `60 concurrent attempts in ${mode} mode over four clients take effect once`,
+    needs,
+    async (room) => {
+      const intent = freshIntent()
+      const clients = await Promise.all([1, 2, 3, 4].map(async () => room.safe({}, await room.another())))
+      const task = { mode, intent, times: 15, waitMs: 0 }
+      const ends = await Promise.all(clients.map((safe) => attempt(safe, room.ledger(), task)))
+      judge(ends.flat())
+      await oneEffect(room, intent)
+    },
+  ),
+  ...[20, 500].map((times) =>
+    test(
+      1,
+      `${times} concurrent attempts in ${mode} mode among four processes take effect once`,
+      [...needs, 'processes'],
+      (room) => amongProcesses(room, mode, times, 0),
+    ),
+  ),
+  test(
+    6,
+    `100 attempts in ${mode} mode among four processes that wait all get the one outcome`,
+    [...needs, 'processes'],
+    (room) => amongProcesses(room, mode, 100, waitMs),
+  ),
+  test(
+    1,
+    `200 intents in ${mode} mode, each sent three times at once over two clients, take effect once each`,
+    needs,
+    (room) => manyIntents(room, mode),
+  ),
+  test(
+    14,
+    `one key under two scopes and two operations in ${mode} mode is four intents`,
+    needs,
+    async (room) => {
+      const { key, input } = freshIntent()
+      const safe = room.safe()
+      const intents: readonly Intent[] = [
+        { scope: 'a', key, input },
+        { scope: 'b', key, input },
+        { scope: 'a', key, input, operation: 'pay' },
+        { scope: 'a', key, input, operation: 'refund' },
+      ]
+      const ends = await Promise.all(
+        intents.map((intent) => attempt(safe, room.ledger(), { mode, intent, times: 1, waitMs: 0 })),
+      )
+      for (const end of ends.flat()) holds('each is a first answer', end.kind === 'answer' && !end.replayed)
+      equal('effects', (await room.ledger().read(key)).length, intents.length)
+    },
+  ),
+])
 
 export function freshIntent(): Intent & { readonly input: unknown } {
   return { scope: 'suite', key: `intent-${randomUUID()}`, input: { totalCents: 4000 } }

@@ -7,7 +7,6 @@ import type { Options } from '../../options.js'
 import { type Retrysafe, retrysafe } from '../../retrysafe.js'
 import type { Identity, Operating, Store, Sweeping, Transactions } from '../../store.js'
 import { present } from '../check.js'
-import type { SuiteCase } from '../suite.js'
 import type { EffectLedger, OwnTransaction, StoreHarness } from './harness.js'
 import { type Processes, startProcesses } from './processes.js'
 
@@ -16,9 +15,6 @@ import { type Processes, startProcesses } from './processes.js'
  * alone is left to judge (rule 5).
  */
 export const aheadMs = Date.UTC(2100, 0, 1)
-
-/** What a case may need besides the five basic functions. */
-export type Need = 'transactions' | 'sweeping' | 'operating' | 'ledger' | 'own' | 'plant' | 'processes'
 
 export interface Room<Tx extends object> {
   readonly store: Store<Tx>
@@ -37,41 +33,8 @@ export interface Room<Tx extends object> {
   safe(options?: Options, of?: Store<Tx>): Retrysafe<Tx>
 }
 
-/** Makes a case; one that needs what the harness does not have carries the reason. */
-export type Test<Tx extends object> = (
-  rule: number,
-  name: string,
-  needs: readonly Need[],
-  body: (room: Room<Tx>) => Promise<void>,
-) => SuiteCase
-
-export function testsIn<Tx extends object>(harness: StoreHarness<Tx>): Test<Tx> {
-  return (rule, name, needs, body) => {
-    const reason = needs.map((need) => reasonToSkip(harness, need)).find((text) => text !== undefined)
-    return { rule, name, ...(reason !== undefined && { skip: reason }), run: () => inRoom(harness, body) }
-  }
-}
-
-function reasonToSkip<Tx extends object>(harness: StoreHarness<Tx>, need: Need): string | undefined {
-  switch (need) {
-    case 'transactions':
-    case 'sweeping':
-    case 'operating':
-      return harness.lacks?.[need]
-    case 'ledger':
-      return harness.ledger === undefined ? 'the harness has no ledger of effects' : undefined
-    case 'own':
-      return harness.own === undefined ? 'the harness opens no transaction of its own' : undefined
-    case 'plant':
-      return harness.plant === undefined ? 'the harness cannot plant this shape of record' : undefined
-    case 'processes':
-      return harness.processes === undefined ? 'the store lives in one process' : undefined
-    default:
-      return need satisfies never
-  }
-}
-
-async function inRoom<Tx extends object>(
+/** Runs the body in a room of its own. */
+export async function inRoom<Tx extends object>(
   harness: StoreHarness<Tx>,
   body: (room: Room<Tx>) => Promise<void>,
 ): Promise<void> {

@@ -1,56 +1,54 @@
 /** Races at the end of a lease: whoever comes first wins, and everybody is told (rules 3 and 5). */
 import type { Store } from '../../store.js'
 import { equal, holds } from '../check.js'
-import type { SuiteCase } from '../suite.js'
+import { type StoreCase, test } from './case.js'
 import { crowds } from './claims.js'
 import { hold, look, minuteMs, outcome } from './requests.js'
-import { fresh, type Room, type Test } from './room.js'
+import { fresh, type Room } from './room.js'
 import { takeOverOf } from './takeover.js'
 
 /** How often a race between two is run: one round alone would meet one order of arrival. */
 const rounds = 20
 
-export function takeOverRaceCases<Tx extends object>(test: Test<Tx>): SuiteCase[] {
-  return [
-    ...crowds.map((count) =>
-      test(
-        5,
-        `exactly one of ${count} concurrent takeovers of one lapsed claim is granted`,
-        [],
-        async (room) => {
-          const stores = [room.store, await room.another(), await room.another()]
-          await takeOverRace(room, stores, count)
-        },
-      ),
-    ),
+export const takeOverRaceCases: readonly StoreCase[] = [
+  ...crowds.map((count) =>
     test(
       5,
-      'exactly one of 52 concurrent takeovers is granted among four processes',
-      ['processes'],
+      `exactly one of ${count} concurrent takeovers of one lapsed claim is granted`,
+      [],
       async (room) => {
-        const held = await lapsed(room)
-        const { all } = await room.processes(4)
-        const answers = await all('takeOver', () => Array.from({ length: 13 }, () => takeOverOf(held)))
-        equal('takeovers granted', answers.flat().filter((granted) => granted !== undefined).length, 1)
+        const stores = [room.store, await room.another(), await room.another()]
+        await takeOverRace(room, stores, count)
       },
     ),
-    test(5, 'of a takeover and a completion at the same moment exactly one is written', [], (room) =>
-      duel(room, (store, held) => store.complete({ ...held, outcome, retainMs: minuteMs })),
-    ),
-    test(
-      5,
-      'of a takeover and a release at the same moment the owner is never the loser of its own takeover',
-      [],
-      (room) => releaseDuel(room),
-    ),
-    test(5, 'of a takeover and a renewal at the same moment exactly one is written', [], (room) =>
-      duel(room, async (store, held) => (await store.renew([{ ...held, leaseMs: minuteMs }]))[0] === true),
-    ),
-    test(5, 'of a takeover and an abandonment at the same moment exactly one is written', [], (room) =>
-      duel(room, (store, held) => store.abandon({ ...held, retainMs: minuteMs })),
-    ),
-  ]
-}
+  ),
+  test(
+    5,
+    'exactly one of 52 concurrent takeovers is granted among four processes',
+    ['processes'],
+    async (room) => {
+      const held = await lapsed(room)
+      const { all } = await room.processes(4)
+      const answers = await all('takeOver', () => Array.from({ length: 13 }, () => takeOverOf(held)))
+      equal('takeovers granted', answers.flat().filter((granted) => granted !== undefined).length, 1)
+    },
+  ),
+  test(5, 'of a takeover and a completion at the same moment exactly one is written', [], (room) =>
+    duel(room, (store, held) => store.complete({ ...held, outcome, retainMs: minuteMs })),
+  ),
+  test(
+    5,
+    'of a takeover and a release at the same moment the owner is never the loser of its own takeover',
+    [],
+    (room) => releaseDuel(room),
+  ),
+  test(5, 'of a takeover and a renewal at the same moment exactly one is written', [], (room) =>
+    duel(room, async (store, held) => (await store.renew([{ ...held, leaseMs: minuteMs }]))[0] === true),
+  ),
+  test(5, 'of a takeover and an abandonment at the same moment exactly one is written', [], (room) =>
+    duel(room, (store, held) => store.abandon({ ...held, retainMs: minuteMs })),
+  ),
+]
 
 async function lapsed<Tx extends object>({ store, advance }: Room<Tx>) {
   const held = await hold(store, fresh())
