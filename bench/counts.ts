@@ -6,7 +6,7 @@
  */
 import { type BenchDatabase, openSetting } from './database.js'
 import { openProxy } from './proxy.js'
-import type { Scenario } from './scenario.js'
+import { contenderOf, type Scenario } from './scenario.js'
 
 export interface Counts {
   readonly roundTrips: number
@@ -58,8 +58,7 @@ async function total(
     url.port = String(proxy.port)
     const before = await statistics(database)
     const setting = await openSetting(url.href, 1, finished)
-    const operation = scenario.operation(setting)
-    for (let done = 0; done < operations; done += 1) await operation()
+    await contenderOf(scenario, setting, 1).run(operations)
     await setting.close()
     const after = await statistics(database)
     const spent = names.map((name) => [name, after[name] - before[name]] as const)

@@ -44,14 +44,13 @@ function expressContender(
   head: () => string,
 ): Contender {
   async function run(operations: number) {
-    let left = operations
+    const heads = Array.from({ length: operations }, head).values()
     const cpuBefore = await cpuMs(child)
     const start = performance.now()
     await Promise.all(
       callers.map(async (caller) => {
-        while (left > 0) {
-          left -= 1
-          const status = await caller.post(head(), body)
+        for (const drawn of heads) {
+          const status = await caller.post(drawn, body)
           if (status !== 201) throw new Error(`${id} answered ${status}`)
         }
       }),

@@ -15,7 +15,7 @@ function titleOf(id: string): string {
 
 export function markdown(run: Run): string {
   const head = `${run.machine}. ${run.rounds} interleaved rounds; throughput × the bare way of the same round, median (quartiles).`
-  return [head, ...ratioTables(run.compared), expressTable(run.compared), countTable(run), byteTable(run)]
+  return [head, ...inProcessTables(run.compared), expressTable(run.compared), countTable(run), byteTable(run)]
     .filter((part) => part !== '')
     .join('\n\n')
 }
@@ -26,20 +26,29 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
   return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
-/** One table for each bare way, one column for each concurrency. */
-function ratioTables(compared: readonly ComparedAt[]): string[] {
+type Cell = (one: ComparedAt | undefined) => string
+
+/** Two tables for each bare way, one column for each concurrency. */
+function inProcessTables(compared: readonly ComparedAt[]): string[] {
   const inProcess = compared.filter(({ bare }) => bare !== 'express-bare')
-  return unique(inProcess.map(({ bare }) => bare)).map((bare) => {
+  return unique(inProcess.map(({ bare }) => bare)).flatMap((bare) => {
     const own = inProcess.filter((one) => one.bare === bare)
-    const concurrencies = unique(own.map(({ concurrency }) => concurrency))
-    const at = (id: string, concurrency: number) =>
-      own.find((one) => one.id === id && one.concurrency === concurrency)
-    const rows = unique(own.map(({ id }) => id)).map((id) => [
-      titleOf(id),
-      ...concurrencies.map((concurrency) => ratioCell(at(id, concurrency))),
-    ])
-    return table([`against: ${titleOf(bare)}`, ...concurrencies.map(String)], rows)
+    return [
+      byConcurrency('throughput, at concurrency', own, ratioCell),
+      byConcurrency('CPU of the client process per operation, µs', own, cpuCell),
+    ]
   })
+}
+
+function byConcurrency(corner: string, own: readonly ComparedAt[], cell: Cell): string {
+  const concurrencies = unique(own.map(({ concurrency }) => concurrency))
+  const rows = unique(own.map(({ id }) => id)).map((id) => [
+    titleOf(id),
+    ...concurrencies.map((concurrency) =>
+      cell(own.find((one) => one.id === id && one.concurrency === concurrency)),
+    ),
+  ])
+  return table([corner, ...concurrencies.map(String)], rows)
 }
 
 function ratioCell(one: ComparedAt | undefined): string {
@@ -56,8 +65,8 @@ function expressTable(compared: readonly ComparedAt[]): string {
   return table(['end to end, 16 connections', 'throughput', 'CPU of the service per request, µs'], rows)
 }
 
-function cpuCell({ cpu }: Compared): string {
-  return cpu === undefined ? '' : spread(cpu, 0)
+function cpuCell(one: Compared | undefined): string {
+  return one === undefined ? '' : spread(one.cpu, 0)
 }
 
 function spread({ median, low, high }: Spread, digits: number): string {
@@ -90,7 +99,7 @@ function byteTable(run: Run): string {
     indexes.toFixed(0),
     `${(own + indexes).toFixed(0)}${byteTargets[id] === undefined ? '' : `, at most ${byteTargets[id]}`}`,
   ])
-  return table(['bytes a key, reply of 250 bytes', 'table', 'indexes', 'together'], rows)
+  return table(['bytes a key', 'table', 'indexes', 'together'], rows)
 }
 
 /** What the run misses, one line each. */

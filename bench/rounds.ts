@@ -12,13 +12,13 @@ export interface Contender {
 
 export interface Measured {
   readonly ms: number
-  /** Of the process that serves, user and system, where it is another one. */
-  readonly cpuMs?: number
+  /** CPU time, user and system, of the process that does the work: what is left to compare when neighbours take the cores. */
+  readonly cpuMs: number
 }
 
 export interface Plan {
   readonly rounds: number
-  /** What one contender's turn should take, in ms: long enough for hundreds of commits, short enough to see the same weather. */
+  /** What one contender's turn should take, in ms: long enough for hundreds of commits, short enough that all turns of a round see the same machine. */
   readonly turnMs: number
 }
 
@@ -28,8 +28,8 @@ export interface Compared {
   readonly ratio: Spread
   /** For context only: what it was on this machine at this hour. */
   readonly perSecond: number
-  /** Per operation, in µs. */
-  readonly cpu: Spread | undefined
+  /** CPU time of the same process per operation, in µs; the database's own is not in it. */
+  readonly cpu: Spread
 }
 
 /** Runs `bare` against `others`; the answer has `bare` first, with a ratio of 1. */
@@ -56,7 +56,7 @@ export async function compare(
       const count = operations.get(sample.contender) ?? 1
       const { ms, cpuMs } = await sample.contender.run(count)
       perMs.set(sample.contender, count / ms)
-      if (cpuMs !== undefined) sample.cpu.push((cpuMs * 1000) / count)
+      sample.cpu.push((cpuMs * 1000) / count)
     }
     const bareRate = perMs.get(bare) ?? Number.NaN
     for (const { contender, ratio, perSecond } of samples) {
@@ -69,7 +69,7 @@ export async function compare(
     id: contender.id,
     ratio: spreadOf(ratio),
     perSecond: spreadOf(perSecond).median,
-    cpu: cpu.length === 0 ? undefined : spreadOf(cpu),
+    cpu: spreadOf(cpu),
   }))
 }
 
@@ -84,19 +84,24 @@ async function calibrate(contender: Contender, turnMs: number): Promise<number> 
   }
 }
 
-/** Repeats an operation with so many under way at once. */
-export function repeating(id: string, concurrency: number, operation: () => Promise<unknown>): Contender {
+/** Repeats an operation with so many under way at once; what it needs for each is drawn before the clock starts. */
+export function repeating<Drawn>(
+  id: string,
+  concurrency: number,
+  draw: () => Drawn,
+  operation: (drawn: Drawn) => Promise<unknown>,
+): Contender {
   async function run(operations: number): Promise<Measured> {
-    let left = operations
+    const left = Array.from({ length: operations }, draw).values()
     const worker = async () => {
-      while (left > 0) {
-        left -= 1
-        await operation()
-      }
+      for (const drawn of left) await operation(drawn)
     }
+    const cpuBefore = process.cpuUsage()
     const start = performance.now()
     await Promise.all(Array.from({ length: concurrency }, worker))
-    return { ms: performance.now() - start }
+    const ms = performance.now() - start
+    const { user, system } = process.cpuUsage(cpuBefore)
+    return { ms, cpuMs: (user + system) / 1000 }
   }
   return { id, run }
 }

@@ -4,8 +4,8 @@ import { bytesOf, type KeyBytes } from './bytes.js'
 import { type Counts, count } from './counts.js'
 import { type BenchDatabase, openDatabase, openSetting, tidy } from './database.js'
 import { compareExpress, expressConnections } from './express.js'
-import { type Compared, compare, type Plan, repeating } from './rounds.js'
-import type { Scenario } from './scenario.js'
+import { type Compared, compare, type Plan } from './rounds.js'
+import { contenderOf, type Scenario } from './scenario.js'
 import { finishKeys, scenarios } from './scenarios.js'
 
 export interface RunPlan extends Plan {
@@ -87,7 +87,7 @@ async function compareAt(
   await tidy(database)
   const setting = await openSetting(database.connectionString, concurrency, finished)
   try {
-    const contender = (one: Scenario) => repeating(one.id, concurrency, one.operation(setting))
+    const contender = (one: Scenario) => contenderOf(one, setting, concurrency)
     const compared = await compare(contender(bare), others.map(contender), plan)
     return compared.map((one) => ({ ...one, concurrency, bare: bare.id }))
   } finally {

@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import type { Retrysafe } from 'retrysafe'
 import type { PgTx } from 'retrysafe/postgres'
+import { type Contender, repeating } from './rounds.js'
 
 /** Where a scenario runs: one pool, which the bare ways share, so that connections and their prepared statements are the same. */
 export interface Setting {
@@ -18,6 +19,16 @@ export interface Scenario {
   readonly title: string
   /** Id of the bare way; absent in the bare ways themselves. Those that share one are measured in the same rounds. */
   readonly against?: string
-  /** Gives the operation that is repeated. */
-  operation(setting: Setting): () => Promise<unknown>
+  /** Gives the source of keys. They are drawn before the clock starts: that is the caller's work, who is another process in production. */
+  readonly keys?: (setting: Setting) => () => string
+  /** Gives the operation that is repeated, each time with the next key. */
+  operation(setting: Setting): (key: string) => Promise<unknown>
+}
+
+const noKey = () => ''
+
+/** A scenario as one side of a comparison. */
+export function contenderOf(scenario: Scenario, setting: Setting, concurrency: number): Contender {
+  const draw = scenario.keys?.(setting) ?? noKey
+  return repeating(scenario.id, concurrency, draw, scenario.operation(setting))
 }

@@ -10,7 +10,7 @@ export const scope = 'tenant-00042'
 const order = { customerId: 'customer-000017', totalCents: 4200 }
 
 /** A reply whose JSON has 250 bytes with an id of six digits. */
-const note = 'x'.repeat(221)
+const note = 'x'.repeat(220)
 function replyOf(orderId: unknown) {
   return { orderId, note }
 }
@@ -77,56 +77,59 @@ const orders: readonly Scenario[] = [
     id: 'transaction',
     title: 'transaction mode',
     against: 'bare',
-    operation: (setting) => () => inTransaction(setting, uuidKey()),
+    keys: () => uuidKey,
+    operation: (setting) => (key) => inTransaction(setting, key),
   },
   {
     id: 'transaction-text',
     title: 'transaction mode, text key',
     against: 'bare',
-    operation: (setting) => () => inTransaction(setting, textKey()),
+    keys: () => textKey,
+    operation: (setting) => (key) => inTransaction(setting, key),
   },
   {
     id: 'lease-commit',
     title: 'lease mode, order in `commit`',
     against: 'bare',
+    keys: () => uuidKey,
     operation:
       ({ safe }) =>
-      () =>
-        safe.run({ scope, key: uuidKey(), input: order }, ({ commit }) => commit(placeOrder)),
+      (key) =>
+        safe.run({ scope, key, input: order }, ({ commit }) => commit(placeOrder)),
   },
   {
     id: 'lease',
     title: 'lease mode, nothing written by the work',
     against: 'bare',
+    keys: () => uuidKey,
     operation:
       ({ safe }) =>
-      () =>
-        safe.run({ scope, key: uuidKey(), input: order }, () => replyOf('123456')),
+      (key) =>
+        safe.run({ scope, key, input: order }, () => replyOf('123456')),
   },
 ]
 
 const select = 'select key, scope, reply from bench.replies where key = $1 and scope = $2'
 
 function replays(id: string, title: string, keysOf: (setting: Setting) => readonly string[]): Scenario[] {
+  const keys = (setting: Setting) => cycle(keysOf(setting))
   return [
     {
       id: `${id}-transaction`,
       title: `${title}, transaction mode`,
       against: 'select',
-      operation: (setting) => {
-        const next = cycle(keysOf(setting))
-        return () => replayed(inTransaction(setting, next()))
-      },
+      keys,
+      operation: (setting) => (key) => replayed(inTransaction(setting, key)),
     },
     {
       id: `${id}-lease`,
       title: `${title}, lease mode`,
       against: 'select',
-      operation: (setting) => {
-        const next = cycle(keysOf(setting))
-        return () =>
-          replayed(setting.safe.run({ scope, key: next(), input: order }, () => replyOf('not run')))
-      },
+      keys,
+      operation:
+        ({ safe }) =>
+        (key) =>
+          replayed(safe.run({ scope, key, input: order }, () => replyOf('not run'))),
     },
   ]
 }
@@ -135,10 +138,11 @@ const reads: readonly Scenario[] = [
   {
     id: 'select',
     title: 'bare SELECT by primary key',
-    operation: ({ pool, finished }) => {
-      const next = cycle(finished)
-      return () => pool.query({ name: 'bench_select', text: select, values: [next(), scope] })
-    },
+    keys: ({ finished }) => cycle(finished),
+    operation:
+      ({ pool }) =>
+      (key) =>
+        pool.query({ name: 'bench_select', text: select, values: [key, scope] }),
   },
   ...replays('replay', 'replay', ({ finished }) => finished),
   ...replays('hot', 'replay of one key', ({ finished }) => finished.slice(0, 1)),
