@@ -9,19 +9,18 @@
  */
 import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
 import type { Retrysafe } from '../retrysafe.js'
-import { type Capture, capture } from './capture.js'
+import { createAround } from './around.js'
 import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
 import { readExpressBody } from './express-body.js'
 import { watchRoute } from './express-errors.js'
-import type { ExpressMiddleware, ExpressNext, ExpressRequest, RequestExtras } from './express-types.js'
-import { replayMarker } from './headers.js'
+import type { ExpressMiddleware, ExpressRequest, RequestExtras } from './express-types.js'
 import { sendReply } from './node.js'
-import type { Body, HttpOptions } from './options.js'
+import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 import { checkReply, type Reply } from './reply.js'
 
 export { rawBody } from './express-body.js'
 export type { ExpressMiddleware, ExpressNext, ExpressRequest } from './express-types.js'
-export type { HttpOptions } from './options.js'
+export type { HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 export { serve } from './serve.js'
 
 /** What a handler that returns a reply is given. */
@@ -52,12 +51,12 @@ export function idempotent<Tx extends object, Request extends ExpressRequest = E
 ): ExpressMiddleware<Request>
 export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
   safe: Retrysafe<Tx>,
-  options: HttpOptions<Request> & { readonly mode: 'lease' },
+  options: LeaseOptions<Request>,
   handler: Handler<LeaseAttempt<Tx>, Request>,
 ): ExpressMiddleware<Request>
 export function idempotent<Tx extends object, Request extends ExpressRequest = ExpressRequest>(
   safe: Retrysafe<Tx>,
-  options: HttpOptions<Request> & { readonly mode: 'transaction' },
+  options: TransactionOptions<Request>,
   handler: Handler<TransactionAttempt<Tx>, Request>,
 ): ExpressMiddleware<Request>
 /** Without a mode in the options the instance's holds, which types do not know: `tx` or `commit` is there, as it says. */
@@ -86,73 +85,37 @@ function replying<Tx>(
       return { reply: checkReply(value, 'a handler'), whole: true, fault: 'none' }
     }
 
-    async function handle(): Promise<ExpressNext | undefined> {
-      const verdict = await exchange.run(callOf(req), perform)
-      if (verdict.do === 'pass') return next
-      sendReply(res, verdict.reply)
-      return undefined
-    }
-
-    // `next` is called outside of every catch here: what it throws is not ours to report a second time.
-    handle().then((go) => go?.(), next)
+    exchange
+      .run(callOf(req), perform)
+      .then((verdict) => {
+        if (verdict.do === 'pass') return next
+        sendReply(res, verdict.reply)
+        return undefined
+      })
+      // `next` is called outside of what is caught here: what it throws is not ours to report a second time.
+      .then((go) => go?.(), next)
   }
 }
 
 /** Handlers that exist and answer by themselves. */
 function around<Tx>(exchange: Exchange<Tx>): ExpressMiddleware<ExpressRequest> {
-  const { mode, maxReplyBytes } = exchange.settings.policy
-  const how = {
-    hold: mode === 'transaction' ? 'all' : 'end',
-    maxBytes: maxReplyBytes,
-    drop: replayMarker,
-  } as const
-
   return function idempotency(req, res, next) {
-    let capturing: Capture | undefined
-
-    async function perform(attempt: HttpAttempt<Tx>): Promise<Performed> {
-      const own = capture(res, how)
-      capturing = own
-      let thrown: { readonly error: unknown } | undefined
-      const seesErrors = watchRoute(req, idempotency, (error) => {
-        thrown = { error }
-        own.threw()
-      })
+    const handlers = createAround<Tx>(exchange.settings, res, (attempt, threw) => {
+      const seesThrows = watchRoute(req, idempotency, threw)
       Object.assign(req, { idempotency: attempt })
       next()
-      const { reply, whole, broken } = await own.captured
-      const error = thrown === undefined ? new Error('The handler broke off its reply') : thrown.error
-      // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
-      const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
-      if (failed) return { reply, whole, fault: 'broken', error }
-      if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
-      return { reply, whole, fault: seesErrors() ? 'none' : 'unknown' }
-    }
-
-    async function handle(): Promise<ExpressNext | undefined> {
-      const verdict = await exchange.run(callOf(req), perform)
-      switch (verdict.do) {
-        case 'pass':
-          return next
-        case 'own':
-          capturing?.release()
-          return undefined
-        case 'answer':
-          if (capturing === undefined) sendReply(res, verdict.reply)
-          else capturing.replace(() => sendReply(res, verdict.reply))
-          return undefined
-        default:
-          return verdict satisfies never
-      }
-    }
-
-    handle().then(
-      (go) => go?.(),
-      (error: unknown) => {
-        capturing?.replace()
-        next(error)
-      },
-    )
+      return seesThrows
+    })
+    exchange
+      .run(callOf(req), handlers.perform)
+      .then((verdict) => (handlers.carryOut(verdict) ? undefined : next))
+      .then(
+        (go) => go?.(),
+        (error: unknown) => {
+          handlers.giveUp()
+          next(error)
+        },
+      )
   }
 }
 

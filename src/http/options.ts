@@ -43,6 +43,12 @@ export interface HttpOptions<Request = unknown> extends Options, Omit<SurfaceOpt
   readonly replayHeaders?: readonly string[]
 }
 
+/** Options that name `lease`, so that a handler's attempt is typed for it. */
+export type LeaseOptions<Request> = HttpOptions<Request> & { readonly mode: 'lease' }
+
+/** Options that name `transaction`. */
+export type TransactionOptions<Request> = HttpOptions<Request> & { readonly mode: 'transaction' }
+
 /** What an exchange goes by: everything checked, every default filled in. */
 export interface Settings {
   readonly policy: Policy

@@ -3,10 +3,12 @@ import { answerSuite } from './suite/answers.js'
 import { bodySuite } from './suite/bodies.js'
 import { failureSuite } from './suite/failures.js'
 import { holdingSuite } from './suite/holding.js'
+import { keptSuite } from './suite/kept.js'
 import { keySuite } from './suite/keys.js'
 
 keySuite(express)
 bodySuite(express)
 answerSuite(express)
 holdingSuite(express)
+keptSuite(express)
 failureSuite(express)

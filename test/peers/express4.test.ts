@@ -4,6 +4,7 @@ import { answerSuite } from '../http/suite/answers.js'
 import { bodySuite } from '../http/suite/bodies.js'
 import { failureSuite } from '../http/suite/failures.js'
 import { holdingSuite } from '../http/suite/holding.js'
+import { keptSuite } from '../http/suite/kept.js'
 import { keySuite } from '../http/suite/keys.js'
 import type { ExpressModule } from '../http/suite/site.js'
 
@@ -14,4 +15,5 @@ keySuite(express)
 bodySuite(express)
 answerSuite(express)
 holdingSuite(express)
+keptSuite(express)
 failureSuite(express)

@@ -1,0 +1,65 @@
+/**
+ * Runs handlers that answer by themselves on a Node response: their answer is captured, and what becomes of it is settled here, so that an
+ * adapter only says how the handlers are started.
+ */
+import type { ServerResponse } from 'node:http'
+import { type Capture, capture } from './capture.js'
+import type { HttpAttempt, Perform, Performed, Verdict } from './exchange.js'
+import { replayMarker } from './headers.js'
+import { sendReply } from './node.js'
+import type { Settings } from './options.js'
+
+/**
+ * Starts the handlers. `threw` is to be called with what they throw, where that can be seen; the function that is returned tells at
+ * the end whether it could.
+ */
+export type Start<Tx> = (attempt: HttpAttempt<Tx>, threw: (error: unknown) => void) => () => boolean
+
+export interface Around<Tx> {
+  readonly perform: Perform<Tx>
+  /** Sends what the verdict says; false: nothing was to be sent, on to whatever comes next. */
+  carryOut(verdict: Verdict): boolean
+  /** Takes back what was captured, for the framework's error handler to answer. */
+  giveUp(): void
+}
+
+export function createAround<Tx>(settings: Settings, res: ServerResponse, start: Start<Tx>): Around<Tx> {
+  const { mode, maxReplyBytes } = settings.policy
+  let capturing: Capture | undefined
+
+  async function perform(attempt: HttpAttempt<Tx>): Promise<Performed> {
+    const hold = mode === 'transaction' ? 'all' : 'end'
+    const own = capture(res, { hold, maxBytes: maxReplyBytes, drop: replayMarker })
+    capturing = own
+    let thrown: { readonly error: unknown } | undefined
+    const seesThrows = start(attempt, (error) => {
+      thrown = { error }
+      own.threw()
+    })
+    const { reply, whole, broken } = await own.captured
+    const error = thrown === undefined ? new Error('The handler broke off its reply') : thrown.error
+    // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
+    const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
+    if (failed) return { reply, whole, fault: 'broken', error }
+    if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
+    return { reply, whole, fault: seesThrows() ? 'none' : 'unknown' }
+  }
+
+  function carryOut(verdict: Verdict): boolean {
+    switch (verdict.do) {
+      case 'pass':
+        return false
+      case 'own':
+        capturing?.release()
+        return true
+      case 'answer':
+        if (capturing === undefined) sendReply(res, verdict.reply)
+        else capturing.replace(() => sendReply(res, verdict.reply))
+        return true
+      default:
+        return verdict satisfies never
+    }
+  }
+
+  return { perform, carryOut, giveUp: () => capturing?.replace() }
+}
