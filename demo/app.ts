@@ -35,12 +35,15 @@ const placed = new WeakMap<Request, OrderRequest>()
 
 /** The caller is the bearer token's text, or `anonymous`. A real service would look the token up. */
 export function callerOf(request: Request): string {
-  return /^Bearer ([\x21-\x7e]{1,255})$/.exec(request.get('authorization') ?? '')?.[1] ?? 'anonymous'
+  return /^bearer ([\x21-\x7e]{1,255})$/i.exec(request.get('authorization') ?? '')?.[1] ?? 'anonymous'
 }
 
 function authenticate(request: Request, response: Response, next: NextFunction): void {
   const token = request.get('authorization')
-  if (token === undefined || callerOf(request) !== 'anonymous' || token === 'Bearer anonymous') return next()
+  if (token === undefined || callerOf(request) !== 'anonymous' || /^bearer anonymous$/i.test(token)) {
+    next()
+    return
+  }
   response
     .status(401)
     .set('www-authenticate', 'Bearer')
@@ -109,7 +112,8 @@ export function createApp({ safe, pool, origin }: AppParts): Express {
     const checked = isForm(request) ? orderFromForm(request.body ?? {}) : orderFromJson(request.body)
     if ('order' in checked) {
       placed.set(request, checked.order)
-      return next()
+      next()
+      return
     }
     if (!isForm(request)) {
       response.status(400).json({ error: 'The order is not valid', problems: checked.problems })

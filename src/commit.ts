@@ -18,12 +18,15 @@ export interface Commit<Tx> {
   value(): unknown
   /** A commit was sent and nobody can tell yet what became of it: the claim must not be released. */
   undecided(): boolean
+  /** A commit was refused: the claim is somebody else's. */
+  refused(): boolean
 }
 
 export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>, lease: Lease): Commit<Tx> {
   let outcome: Uint8Array | undefined
   let value: unknown
   let undecided = false
+  let refused = false
   let closed = false
   let running: Promise<unknown> | undefined
 
@@ -97,7 +100,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     if (answer.kind === 'committed') return
     if (answer.kind === 'ambiguous') return settleAmbiguous(transactions, answer.error)
     lease.completing = false
-    if (answer.kind === 'refused') throw fail('LEASE_LOST')
+    if (answer.kind === 'refused') throw lost()
     if (answer.kind === 'aborted') throw fail('TRANSACTION_ABORTED', { cause: answer.error })
     throw transactions.isConflict(answer.error)
       ? fail('TRANSACTION_CONFLICT', { cause: answer.error })
@@ -130,7 +133,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
         }
         if (answer === 'lost' && seen !== undefined && seen.owner !== owned.owner) {
           undecided = false
-          throw fail('LEASE_LOST', { cause })
+          throw lost(cause)
         }
       } catch (error) {
         if (!undecided) throw error
@@ -139,6 +142,11 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
       await sleep(engine.clock, pauseMs(engine, looks))
     }
     throw fail('STORE_UNAVAILABLE', { cause, detail: 'the commit is not known yet' })
+  }
+
+  function lost(cause?: unknown): Error {
+    refused = true
+    return fail('LEASE_LOST', { cause })
   }
 
   function unreachable(error: unknown): never {
@@ -151,5 +159,12 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     await running
   }
 
-  return { commit, close, outcome: () => outcome, value: () => value, undecided: () => undecided }
+  return {
+    commit,
+    close,
+    outcome: () => outcome,
+    value: () => value,
+    undecided: () => undecided,
+    refused: () => refused,
+  }
 }

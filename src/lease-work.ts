@@ -85,7 +85,8 @@ async function settleWork<Tx, Value>(
   const committed = commit.outcome()
   // After commit the intent is done with commit's value, whatever the work returned or threw (rule 26).
   if (committed !== undefined) return stored(held, committed, { value: commit.value() as Value })
-  if (end === undefined || commit.undecided() || lease.isLost()) return adopt(held, end)
+  const lost = commit.undecided() || commit.refused() || lease.isLost()
+  if (end === undefined || lost) return adopt(held, end)
   const ended = tryJudge(call, end, noReturn)
   if ('error' in ended) return release(held, ended)
   if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
@@ -138,13 +139,15 @@ async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promi
   const { engine, call, lease, claimed } = held
   const { identity, policy } = call
   lease.completing = true
+  let ours = true
   try {
-    await engine.store.release({ identity, owner: lease.owner, retainMs: policy.retainMs })
-    engine.events.emit('released', eventOf(call, claimed))
+    ours = await engine.store.release({ identity, owner: lease.owner, retainMs: policy.retainMs })
+    if (ours) engine.events.emit('released', eventOf(call, claimed))
   } catch (error) {
     // The lease runs out by itself: the next attempt only has to wait for it.
     storeFailure(engine, 'release', error)
   }
+  if (!ours) return adopt(held, end)
   if ('error' in end) throw end.error
   return { value: end.value, replayed: false }
 }

@@ -109,6 +109,11 @@ export function settle(ending: Ending): Settlement {
   return ending.threw || ending.failure ? 'saveAlone' : 'save'
 }
 
+/** Which attempt a claim is that follows what was seen: past retention, the count starts anew with the intent. */
+export function attemptAfter(seen: SeenRecord | undefined): number {
+  return seen === undefined || seen.state === 'done' ? 1 : seen.attempts + 1
+}
+
 /** `Retry-After` for a held intent: what is left of the lease, from 1 to 5 s (section 4 of the design). */
 export function retryAfterHeldMs(leftMs: number | undefined): number {
   return Math.min(5000, Math.max(1000, leftMs ?? 1000))

@@ -21,7 +21,7 @@ import {
   watchClock,
 } from './engine.js'
 import { fail } from './errors.js'
-import { decide, settle } from './protocol.js'
+import { attemptAfter, decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
 import { attemptFor, type End, endWithin, judge } from './work.js'
@@ -158,7 +158,7 @@ async function perform<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   const { engine, call, lead, open, control } = claim
-  const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
+  const granted = { generation: open.generation, attempts: attemptAfter(open.seen) }
   // Taken before the handler can change its input (rule 15).
   call.fingerprint.bytes()
   lead.working()

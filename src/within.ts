@@ -9,7 +9,7 @@ import type { Answer, Call } from './attempt.js'
 import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
 import { fail } from './errors.js'
 import { decodeOutcome } from './outcome.js'
-import { decide, settle } from './protocol.js'
+import { attemptAfter, decide, settle } from './protocol.js'
 import type { OpenTransaction, Transactions } from './store.js'
 import type { TransactionWork } from './transaction.js'
 import { attemptFor, endOf, judge } from './work.js'
@@ -95,7 +95,7 @@ async function perform<Tx, Value>(
   const control = new AbortController()
   const { workTimeoutMs, retainMs } = call.policy
   const cancel = clock.schedule(workTimeoutMs, () => control.abort(fail('WORK_TIMEOUT')), 'background')
-  const granted = { generation: open.generation, attempts: (open.seen?.attempts ?? 0) + 1 }
+  const granted = { generation: open.generation, attempts: attemptAfter(open.seen) }
   const { base, noReturn } = attemptFor(call, granted, control.signal)
   const end = await endOf(() => work({ ...base, tx: open.tx }))
   cancel()

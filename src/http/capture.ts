@@ -67,7 +67,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   const sources = new Set<Readable>()
   let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
   let passing = false
-  let gone = res.destroyed
+  let gone = res.destroyed || res.req.socket.destroyed
   let closeHeld = false
   let thrown = false
   let head: { readonly status: number; readonly headers: StoredReply['headers'] } | undefined
@@ -95,11 +95,14 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     patches.mask('destroyed', (real) => real && (passing || phase !== 'capturing'))
     patches.mask('_closed', (real) => real && (passing || phase !== 'capturing'))
     res.on('pipe', watch)
+    // A pipelined request's response has no connection of its own yet, and hears of no close.
+    res.req.socket.on('close', clientGone)
   }
 
   function uninstall(): void {
     patches.undo()
     res.removeListener('pipe', watch)
+    res.req.socket.removeListener('close', clientGone)
     for (const source of sources) source.removeListener('close', sourceClosed)
     sources.clear()
   }
@@ -239,12 +242,13 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (name !== 'close' || phase === 'open' || phase === 'ignored')
       return outer.emit.call(res, name, ...values)
     closeHeld = true
-    if (!gone) clientGone()
+    clientGone()
     return true
   }
 
   /** From here on nothing is sent, and nobody may wait for a client that is not there. */
   function clientGone(): void {
+    if (gone) return
     gone = true
     held = []
     if (thrown && head !== undefined) breakOff('byHandler')

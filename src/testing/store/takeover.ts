@@ -135,9 +135,11 @@ export const lateOwnerCases: readonly StoreCase[] = [
     equal('the record', standing(await look(store, late.identity)), standing(before))
   }),
   test(3, 'a late release frees nothing for a third', [], async (room) => {
-    const { late } = await overtaken(room)
+    const { late, owner } = await overtaken(room)
     await room.store.release({ ...late, retainMs: minuteMs })
-    equal('a third claim', (await room.store.claim(claimOf(late.identity))).claimed, false)
+    const seen = await look(room.store, late.identity)
+    equal('the record', { state: seen.state, owner: seen.owner }, { state: 'running', owner })
+    equal('the takeover of a third', await room.store.takeOver(takeOverOf({ ...late, ...seen })), undefined)
   }),
   test(5, 'a takeover that goes on after the owner completed is refused', [], async ({ store, advance }) => {
     const held = await hold(store, fresh())
