@@ -2,6 +2,7 @@ import express from 'express'
 import { answerSuite } from './suite/answers.js'
 import { bodySuite } from './suite/bodies.js'
 import { failureSuite } from './suite/failures.js'
+import { hangUpSuite } from './suite/hangups.js'
 import { holdingSuite } from './suite/holding.js'
 import { keptSuite } from './suite/kept.js'
 import { keySuite } from './suite/keys.js'
@@ -10,5 +11,6 @@ keySuite(express)
 bodySuite(express)
 answerSuite(express)
 holdingSuite(express)
+hangUpSuite(express)
 keptSuite(express)
 failureSuite(express)

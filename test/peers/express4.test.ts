@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { answerSuite } from '../http/suite/answers.js'
 import { bodySuite } from '../http/suite/bodies.js'
 import { failureSuite } from '../http/suite/failures.js'
+import { hangUpSuite } from '../http/suite/hangups.js'
 import { holdingSuite } from '../http/suite/holding.js'
 import { keptSuite } from '../http/suite/kept.js'
 import { keySuite } from '../http/suite/keys.js'
@@ -15,5 +16,6 @@ keySuite(express)
 bodySuite(express)
 answerSuite(express)
 holdingSuite(express)
+hangUpSuite(express)
 keptSuite(express)
 failureSuite(express)

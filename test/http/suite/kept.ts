@@ -88,6 +88,19 @@ export function keptSuite(express: ExpressModule): void {
       expect({ runs, effects }).toEqual({ runs: 1, effects: 1 })
     })
 
+    test('an existing handler that is kept without having used tx is reported (rule 24)', async () => {
+      at = await site(express, (app, safe) => {
+        app.post('/unused', idempotent(safe), (_req, res) => void res.status(201).json({}))
+        app.post('/used', idempotent(safe), effect, (_req, res) => void res.status(201).json({}))
+      })
+      let unused = 0
+      at.safe.on('txUnused', () => {
+        unused += 1
+      })
+      for (const path of ['/used', '/unused']) await at.send(path, { key: path })
+      expect(unused).toBe(1)
+    })
+
     test('where throws cannot be seen, transaction mode keeps no status from 400 up', async () => {
       const answer: RequestHandler = (req, res) => void res.status(Number(req.query.status)).json({})
       const wrapped =
