@@ -22,7 +22,7 @@ async function claimed(key = freshKey()) {
 /** Server processes that have sent a renewal last. */
 async function renewers(): Promise<number[]> {
   const { rows } = await bench.sql(
-    `select pid from pg_stat_activity where datname = current_database() and query like 'update%unnest%'`,
+    `select pid from pg_stat_activity where datname = current_database() and query like 'with mine%unnest%'`,
   )
   return rows.map(({ pid }) => pid)
 }
@@ -75,6 +75,18 @@ test('renewals share one connection, and one that was cut is replaced', async ()
   expect(await renew()).toEqual([true])
   await store.close()
   await until(async () => (await renewers()).length === 0)
+})
+
+test('a commit that hangs on its row holds up no other lease of the process', async () => {
+  const [stuck, other] = [await claimed(), await claimed()]
+  const { pool } = bench.another()
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('update retrysafe.intent set attempts = attempts where key = $1', [stuck.identity.key])
+  const answers = await bench.store.renew([stuck, other].map((claim) => ({ ...claim, leaseMs: 30_000 })))
+  expect(answers).toEqual([false, true])
+  await client.query('rollback')
+  client.release()
 })
 
 test('a pool that shows no client of its own renews through itself', async () => {

@@ -19,6 +19,7 @@ const leastPatienceMs = 1000
 export function renewals(connections: Connections, statements: Statements, schema: string) {
   let connection: Promise<Connection> | undefined
   let idle: NodeJS.Timeout | undefined
+  let turn: Promise<unknown> = Promise.resolve()
   return { renew, close }
 
   async function renew(wanted: readonly Renewal[]): Promise<readonly boolean[]> {
@@ -35,9 +36,16 @@ export function renewals(connections: Connections, statements: Statements, schem
     const { rows } =
       dedicate === undefined
         ? await once(connections, asked, schema)
-        : await alone(dedicate, asked, patienceMs)
+        : await inTurn(() => alone(dedicate, asked, patienceMs))
     const renewed = new Set(rows.map((row) => integerAt(row, 0)))
     return wanted.map((_, index) => renewed.has(index + 1))
+  }
+
+  /** One at a time: node-postgres 9 will refuse a query while another one runs on the connection. */
+  function inTurn(send: () => Promise<Result>): Promise<Result> {
+    const mine = turn.then(send)
+    turn = mine.catch(() => undefined)
+    return mine
   }
 
   async function alone(

@@ -142,12 +142,17 @@ function leaseStatements(table: string) {
     abandon: named(`update ${table} set state = 4, ends_at = ${end('$5')}
       where key = $1 and scope = $2 and owner = $3::uuid and generation = $4::bigint
         and (state = 1 or (state = 2 and steps is not null)) and ends_at <= clock_timestamp() returning 1`),
-    /** Rows of one process only, so that two batches never want the same row: no order of locks is needed. */
-    renew: named(`update ${table} i set ends_at = clock_timestamp() + asked.lease_ms * interval '1 ms'
-      from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) with ordinality
-        as asked (key, scope, owner, lease_ms, position)
-      where i.key = asked.key and i.scope = asked.scope and i.owner = asked.owner and i.state = 1
-      returning asked.position`),
+    /**
+     * A row that is locked is passed over: its owner's own commit is under way, and waiting for one that hangs would cost every other
+     * lease of the process. Rows of one process only, so no order of locks is needed.
+     */
+    renew: named(`with mine as (select i.key, i.scope, asked.lease_ms, asked.position
+        from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) with ordinality
+          as asked (key, scope, owner, lease_ms, position)
+        join ${table} i on i.key = asked.key and i.scope = asked.scope and i.owner = asked.owner and i.state = 1
+        for no key update of i skip locked)
+      update ${table} i set ends_at = clock_timestamp() + mine.lease_ms * interval '1 ms'
+      from mine where i.key = mine.key and i.scope = mine.scope and i.state = 1 returning mine.position`),
     complete: named(
       `update ${table} set state = 3, outcome = $4::bytea, ends_at = ${end('$5')} where ${ours} returning 1`,
     ),
