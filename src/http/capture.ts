@@ -17,7 +17,7 @@ import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { StoredReply } from '../outcome.js'
 import { createPatches } from './patches.js'
-import { bytesOf, copyOfHeaders, headSent, lateWrite, linesOf, statusOf } from './wire.js'
+import { bytesOf, copyOfHeaders, headSent, lateWrite, linesOf, setClosed, statusOf } from './wire.js'
 
 /** How a handler's answer ended. */
 export interface Captured {
@@ -69,6 +69,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   let passing = false
   let gone = res.destroyed || res.req.socket.destroyed
   let closeHeld = false
+  let closedHidden = false
   let thrown = false
   let head: { readonly status: number; readonly headers: StoredReply['headers'] } | undefined
   /** Undefined: too much to remember, or not to be remembered. */
@@ -91,9 +92,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     patches.replace('emit', emit)
     patches.mask('headersSent', (real) => real || (!passing && head !== undefined))
     patches.mask('writableEnded', (real) => real || (!passing && phase === 'ended'))
-    // A pipeline that starts after the client hung up would look here and not start.
-    patches.mask('destroyed', (real) => real && (passing || phase !== 'capturing'))
-    patches.mask('_closed', (real) => real && (passing || phase !== 'capturing'))
+    hideClosed()
     res.on('pipe', watch)
     // A pipelined request's response has no connection of its own yet, and hears of no close.
     res.req.socket.on('close', clientGone)
@@ -101,6 +100,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
 
   function uninstall(): void {
     patches.undo()
+    if (closedHidden) setClosed(res, true)
     res.removeListener('pipe', watch)
     res.req.socket.removeListener('close', clientGone)
     for (const source of sources) source.removeListener('close', sourceClosed)
@@ -242,8 +242,16 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (name !== 'close' || phase === 'open' || phase === 'ignored')
       return outer.emit.call(res, name, ...values)
     closeHeld = true
+    hideClosed()
     clientGone()
     return true
+  }
+
+  /** Node marks a response as closed when its connection is; a pipeline that starts then would see it and not start. */
+  function hideClosed(): void {
+    if (!res.destroyed || phase !== 'capturing') return
+    closedHidden = true
+    setClosed(res, false)
   }
 
   /** From here on nothing is sent, and nobody may wait for a client that is not there. */

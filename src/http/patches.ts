@@ -5,7 +5,7 @@
 export interface Patches {
   /** Puts a function in the place of a member. */
   replace(name: string, value: (...values: never[]) => unknown): void
-  /** Lets a member read as something else; writes go to the real one. */
+  /** Lets a member that the prototype computes read as something else. */
   mask(name: string, read: (real: unknown) => unknown): void
   undo(): void
 }
@@ -23,22 +23,10 @@ export function createPatches(target: object): Patches {
   }
 
   function mask(name: string, read: (real: unknown) => unknown): void {
-    const own = Object.getOwnPropertyDescriptor(target, name)
-    let written: unknown = own?.value
-    const get = () =>
-      read(own === undefined ? Reflect.get(Object.getPrototypeOf(target), name, target) : written)
-    const set = (value: unknown) => {
-      written = value
-    }
-    Object.defineProperty(target, name, {
-      get,
-      set,
-      configurable: true,
-      enumerable: own?.enumerable ?? false,
-    })
+    const get = () => read(Reflect.get(Object.getPrototypeOf(target), name, target))
+    Object.defineProperty(target, name, { get, configurable: true })
     undoing.push(() => {
-      if (Object.getOwnPropertyDescriptor(target, name)?.get !== get) return
-      restore(name, own && { ...own, value: written })
+      if (Object.getOwnPropertyDescriptor(target, name)?.get === get) restore(name, undefined)
     })
   }
 

@@ -61,3 +61,8 @@ export function lateWrite(res: ServerResponse, done: Callback | undefined): fals
   })
   return false
 }
+
+/** Marks a response as closed, or takes the mark away: the public member, and the one that `stream.finished` reads. */
+export function setClosed(res: ServerResponse, closed: boolean): void {
+  Object.assign(res, { destroyed: closed, _closed: closed })
+}
