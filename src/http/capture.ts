@@ -234,6 +234,12 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   }
 
   function destroy(error?: Error): ServerResponse {
+    // Node itself destroys responses whose connection has just ended (from version 22 or so those that wait for it, too).
+    if (!gone && phase === 'capturing' && res.req.socket.destroyed) {
+      closeHeld = true
+      clientGone()
+      return res
+    }
     if (!passing && phase === 'capturing') breakOff('byHandler')
     return outer.destroy.call(res, error) as ServerResponse
   }
