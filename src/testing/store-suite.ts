@@ -11,6 +11,7 @@ import { endingCases, zombieCases } from './store/promises.js'
 import { raceCases } from './store/races.js'
 import { renewalCases } from './store/renewal.js'
 import { retentionCases } from './store/retention.js'
+import { safeguardCases } from './store/safeguards.js'
 import { sweepingCases } from './store/sweeping.js'
 import { abandonCases, lateOwnerCases, takeOverCases } from './store/takeover.js'
 import { takeOverRaceCases } from './store/takeover-races.js'
@@ -39,6 +40,7 @@ const cases: readonly StoreCase[] = [
   ...raceCases,
   ...endingCases,
   ...zombieCases,
+  ...safeguardCases,
 ]
 
 /**

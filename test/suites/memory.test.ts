@@ -5,6 +5,7 @@ import { runSuite } from './run-suite.js'
 
 const clock = movableClock()
 const store = memory({ clock })
+const lacks = { idleTimeout: 'a transaction in memory ends with its process' }
 
 runSuite(
   storeSuite<MemoryTx>({
@@ -12,5 +13,6 @@ runSuite(
     advance: (ms) => clock.advance(ms),
     ledger: memoryLedger(),
     own: () => store.transactions.own(),
+    lacks,
   }),
 )

@@ -1,10 +1,10 @@
 /** A case of the store suite, before it knows which store it is to prove. */
 import type { SuiteCase } from '../suite.js'
-import type { StoreHarness } from './harness.js'
+import type { Ability, StoreHarness } from './harness.js'
 import { inRoom, type Room } from './room.js'
 
 /** What a case may need besides the basic functions of a store. */
-export type Need = 'transactions' | 'sweeping' | 'operating' | 'ledger' | 'own' | 'plant' | 'processes'
+export type Need = Ability | 'ledger' | 'own' | 'plant' | 'processes'
 
 export interface StoreCase {
   readonly rule: number
@@ -31,6 +31,7 @@ function reasonToSkip<Tx extends object>(harness: StoreHarness<Tx>, need: Need):
     case 'transactions':
     case 'sweeping':
     case 'operating':
+    case 'idleTimeout':
       return harness.lacks?.[need]
     case 'ledger':
       return harness.ledger === undefined ? 'the harness has no ledger of effects' : undefined

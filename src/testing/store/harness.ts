@@ -31,6 +31,9 @@ export interface OwnTransaction<Tx> {
   rollback(): Promise<void> | void
 }
 
+/** What a store may do without. `idleTimeout`: the server itself rolls back a transaction whose owner has gone silent (rule 21). */
+export type Ability = 'transactions' | 'sweeping' | 'operating' | 'idleTimeout'
+
 export interface StoreHarness<Tx extends object> {
   /** A NEW client of the same ledger, with connections of its own. A store that lives in one process gives the same store again. */
   open(): Promise<OpenedStore<Tx>>
@@ -51,7 +54,7 @@ export interface StoreHarness<Tx extends object> {
    */
   readonly processes?: { readonly module: string | URL; readonly data?: unknown }
   /** Abilities that the store does without, each with its reason; the reason is what the skipped cases show. */
-  readonly lacks?: Readonly<Partial<Record<'transactions' | 'sweeping' | 'operating', string>>>
+  readonly lacks?: Readonly<Partial<Record<Ability, string>>>
 }
 
 /** What a module for other processes exports. */
