@@ -62,8 +62,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     const open = await transactions
       .open(owned, Math.max(1, Math.ceil(lease.leftMs()) + call.policy.leaseMs))
       .catch(unreachable)
-    const written = await writeThrough(open, write)
-    const bytes = encode(call, call.format.ofValue(written as unknown as Result, true).outcome)
+    const { written, bytes } = await writeThrough(open, write)
     const { retainMs } = call.policy
     lease.completing = true
     const answer = await open.save({
@@ -82,12 +81,13 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
   async function writeThrough<Value>(
     open: OpenTransaction<Tx>,
     write: (tx: Tx) => Promise<Value> | Value,
-  ): Promise<Value> {
+  ): Promise<{ written: Value; bytes: Uint8Array }> {
     try {
       const written = await write(open.tx)
       await open.settle()
       lease.check()
-      return written
+      const bytes = encode(call, call.format.ofValue(written as unknown as Result, true).outcome)
+      return { written, bytes }
     } catch (error) {
       await open.settle()
       await open.rollback()

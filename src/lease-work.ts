@@ -116,10 +116,12 @@ function stored<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array, end: End<
 /** Writes the outcome; while that fails it is tried again inside the lease, and the claim is not released (rule 8). */
 async function complete<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array): Promise<boolean> {
   const { engine, call, lease } = held
+  const { identity, policy } = call
   lease.completing = true
+  // Renewals may go on while completions fail; the caller is not kept waiting for longer than one lease.
+  const until = engine.clock.monotonic() + policy.leaseMs
   for (let tries = 0; ; tries += 1) {
     try {
-      const { identity, policy } = call
       if (await engine.store.complete({ identity, owner: lease.owner, outcome, retainMs: policy.retainMs }))
         return true
       if (tries === 0) return false
@@ -128,8 +130,9 @@ async function complete<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array): 
       return seen?.state === 'done' && seen.owner === lease.owner
     } catch (error) {
       const failure = storeFailure(engine, 'complete', error)
-      if (lease.leftMs() <= 0) throw failure
-      await sleep(engine.clock, Math.min(Math.max(0, lease.leftMs()), pauseMs(engine, tries)))
+      const leftMs = Math.min(lease.leftMs(), until - engine.clock.monotonic())
+      if (leftMs <= 0) throw failure
+      await sleep(engine.clock, Math.min(leftMs, pauseMs(engine, tries)))
     }
   }
 }

@@ -170,6 +170,11 @@ function checkTogether(policy: Policy): void {
   }
 }
 
+/** Whether a failure may be kept without the work having said so: by `'all'`, or by a predicate, of which nothing is known. */
+export function keepsFailures({ keep }: Policy): boolean {
+  return keep === 'all' || typeof keep === 'function'
+}
+
 /** Drops members that are undefined, so that a layer cannot erase the one below by naming an option without a value. */
 function withoutUndefined(options: Options): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))

@@ -180,6 +180,8 @@ export interface BeginRequest {
   fingerprint(): Uint8Array
   /** After this long without a statement the server rolls the transaction back (rule 21), in ms. */
   readonly timeoutMs: number
+  /** Whether `save` may well be asked to `undoWork`: a store for which that takes preparing prepares it now. */
+  readonly mayUndoWork?: boolean
   readonly callerNowMs: number
 }
 
@@ -199,10 +201,12 @@ export interface OpenTransaction<Tx> {
   onLost(listener: (cause: unknown) => void): void
   /** Closes `tx` for good and waits for its statements in flight. */
   settle(): Promise<void>
+  /** The point of no return was passed: from now on no rival may get the claim, also while the work's writes are rolled back. */
+  pin(): void
   /**
-   * Writes the outcome and commits, in one flight. `undoWork` first rolls the work's writes back to the savepoint
-   * before them, so that the outcome is saved alone (rule 11). Never throws. After `aborted` because of a failed statement that the
-   * work swallowed, a second `save` with `undoWork` is still possible; `rollback` ends every other case.
+   * Writes the outcome and commits, in one flight. `undoWork` first rolls the work's writes back, so that the outcome is saved alone
+   * (rule 11). Never throws. After `aborted` because of a failed statement that the work swallowed, a second `save` with `undoWork`
+   * is still possible; `rollback` ends every other case.
    */
   save(save: Save): Promise<SaveAnswer>
   /**

@@ -21,6 +21,7 @@ import {
   watchClock,
 } from './engine.js'
 import { fail } from './errors.js'
+import { keepsFailures } from './options.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
@@ -83,6 +84,7 @@ async function begin<Tx>(
       owner,
       fingerprint: call.fingerprint.bytes,
       timeoutMs: call.policy.workTimeoutMs,
+      mayUndoWork: keepsFailures(call.policy),
       callerNowMs: engine.clock.now(),
     })
     watchClock(engine, open.seen)
@@ -168,7 +170,7 @@ async function perform<Tx, Value>(
   open.onLost((cause) =>
     control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' })),
   )
-  const { base, noReturn } = attemptFor(call, granted, control.signal)
+  const { base, noReturn } = attemptFor(call, granted, control.signal, open.pin)
   const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, tx: open.tx }))
   if (end === undefined) {
     control.abort(fail('WORK_TIMEOUT'))

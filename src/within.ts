@@ -8,6 +8,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Answer, Call } from './attempt.js'
 import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
 import { fail } from './errors.js'
+import { keepsFailures } from './options.js'
 import { decodeOutcome } from './outcome.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { OpenTransaction, Transactions } from './store.js'
@@ -57,6 +58,7 @@ async function runWithin<Tx, Value>(
     owner,
     fingerprint: call.fingerprint.bytes,
     timeoutMs: call.policy.workTimeoutMs,
+    mayUndoWork: keepsFailures(call.policy),
     callerNowMs: engine.clock.now(),
   })
   let saved = false

@@ -41,6 +41,7 @@ export function attemptFor(
   { identity, scope }: ResolvedIntent,
   granted: Granted,
   signal: AbortSignal,
+  pin?: () => void,
 ): { readonly base: Attempt; noReturn(): boolean } {
   let noReturn = false
   const base: Attempt = {
@@ -50,6 +51,7 @@ export function attemptFor(
     generation: granted.generation,
     signal,
     keepFailure: () => {
+      if (!noReturn) pin?.()
       noReturn = true
     },
   }

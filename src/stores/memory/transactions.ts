@@ -141,7 +141,7 @@ function handle(effects: (() => void)[]) {
   const settle = async () => {
     settled = true
   }
-  return { tx, settle, used: () => used, onLost: () => undefined }
+  return { tx, settle, used: () => used, onLost: () => undefined, pin: () => undefined }
 }
 
 function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {

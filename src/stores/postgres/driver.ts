@@ -45,6 +45,8 @@ export interface Guarded<Tx> {
   used(): boolean
   /** From now on every use throws; resolves when the statements in flight have been answered. */
   settle(): Promise<void>
+  /** Runs something of ours between the statements in flight and those that the work sends from now on. */
+  between<T>(run: () => Promise<T>): Promise<T>
 }
 
 /** A connection checked out. */

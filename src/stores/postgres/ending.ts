@@ -7,15 +7,29 @@
  */
 import type { OpenTransaction, Save, SaveAnswer } from '../../store.js'
 import type { Ledger, Look } from './claim.js'
-import { type Call, call, type Failure, type Session } from './driver.js'
+import { type Call, call, type Failure, type Flown, type Result, type Session } from './driver.js'
 import { isDuplicate, serverError, sqlState } from './sql-state.js'
+
+/** Undoes the work without a savepoint: by a new transaction that has the claim's lock again. */
+export interface BeginAnew {
+  /** Raises unless the transaction of the claim is still the one that stands. */
+  readonly prove: Call
+  /** Holds the identity for the session, so that no rival gets it behind the ROLLBACK. */
+  readonly pin: Call
+  readonly unpin: Call
+  /** ROLLBACK and the first flight of the claim. */
+  readonly calls: readonly Call[]
+  /** The statement that writes the outcome there; undefined when a rival was there in between. */
+  read(results: readonly Result[]): ((save: Save) => Call) | undefined
+}
 
 export interface Ending {
   /** The statement that writes the outcome. */
   save(save: Save): Call
   /** Behind it: COMMIT, or the end of a savepoint. */
   readonly close: Call
-  readonly undoWork: Call
+  /** Rolls back to the savepoint before the work, or what to do where there is none. */
+  readonly undoWork: Call | BeginAnew
   /** Undoes everything of ours and ends it. */
   readonly undo: readonly Call[]
   /** Whether `close` is the moment of truth. */
@@ -43,8 +57,11 @@ export function committing(
 }
 
 export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: Ending): OpenTransaction<Tx> {
-  const { tx, used, settle } = session.guard()
+  const { tx, used, settle, between } = session.guard()
+  const anew = 'calls' in ending.undoWork ? ending.undoWork : undefined
   let over = false
+  let pinning: Promise<Flown> | undefined
+  let pinned = false
   return {
     seen: look.seen,
     granted: look.granted,
@@ -53,38 +70,83 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
     used,
     onLost: session.onLost,
     settle,
+    pin,
     save,
     rollback,
   }
 
-  async function save(wish: Save): Promise<SaveAnswer> {
+  /** Sent now, in its turn: once a statement of the work has failed, the transaction takes no lock any more. */
+  function pin(): void {
+    if (anew !== undefined) pinning ??= between(() => session.flight([anew.pin]))
+  }
+
+  async function settled(): Promise<void> {
     await settle()
+    if (pinning !== undefined) pinned = (await pinning).failure === undefined
+    pinning = undefined
+  }
+
+  async function save(wish: Save): Promise<SaveAnswer> {
+    await settled()
     if (over) return { kind: 'aborted' }
     const gone = session.lost()
-    if (gone !== undefined) {
-      // COMMIT was never sent, so the fate of the transaction is known: the server rolls it back.
-      leave('destroy')
-      return { kind: 'rolledBack', error: gone }
+    // COMMIT was never sent, so the fate of the transaction is known: the server rolls it back.
+    if (gone !== undefined) return broken(gone)
+    if (!wish.undoWork) return close([ending.save(wish)], 0, false)
+    if (anew === undefined) return close([ending.undoWork as Call, ending.save(wish)], 1, true)
+    return saveAnew(anew, wish)
+  }
+
+  /** Saves the outcome alone, in a new transaction that no rival could get in front of. */
+  async function saveAnew(anew: BeginAnew, wish: Save): Promise<SaveAnswer> {
+    const proof = await session.flight(pinned ? [anew.prove] : [anew.prove, anew.pin])
+    if (proof.failure === undefined) pinned = true
+    // Aborted by a failed statement, it takes no lock; but then it is still the claim's, which no work can leave and come back to.
+    else if (sqlState(proof.failure.error) !== '25P02') {
+      const lost = isLost(sqlState(proof.failure.error))
+      if (lost) return broken(proof.failure.error)
+      await undo()
+      return { kind: 'aborted', error: proof.failure.error }
     }
-    const calls = [...(wish.undoWork ? [ending.undoWork] : []), ending.save(wish), ending.close]
-    const { results, failure } = await session.flight(calls)
-    if (failure !== undefined) return refused(failure, calls.length - 1, wish.undoWork)
+    const { results, failure } = await session.flight(anew.calls)
+    if (failure !== undefined) return broken(failure.error)
+    const saveStatement = anew.read(results)
+    if (saveStatement !== undefined) return close([saveStatement(wish)], 0, true)
+    await undo()
+    return { kind: 'refused' }
+  }
+
+  /** Sends the save with COMMIT behind it. The lock of the session goes in between: the transaction's own still holds until COMMIT. */
+  async function close(calls: readonly Call[], saveAt: number, workUndone: boolean): Promise<SaveAnswer> {
+    const all = [...calls, ...unpin(), ending.close]
+    const { results, failure } = await session.flight(all)
+    if (failure !== undefined) return refused(failure, { saveAt, closeAt: all.length - 1 }, workUndone)
     leave('release')
     // A COMMIT in a failed transaction is answered with ROLLBACK, and no error (rule 21).
     return ending.commits && results.at(-1)?.tag !== 'COMMIT' ? { kind: 'aborted' } : { kind: 'committed' }
   }
 
-  async function refused(failure: Failure, last: number, workUndone: boolean): Promise<SaveAnswer> {
-    const answer = readFailure(failure, last, ending)
+  function unpin(): readonly Call[] {
+    return pinned && anew !== undefined ? [anew.unpin] : []
+  }
+
+  function broken(error: unknown): SaveAnswer {
+    leave('destroy')
+    return { kind: 'rolledBack', error }
+  }
+
+  async function refused(failure: Failure, at: Places, workUndone: boolean): Promise<SaveAnswer> {
+    const answer = readFailure(failure, at, ending)
     if (answer.kind === 'ambiguous') {
       leave('destroy')
       return answer
     }
-    // A failed statement was swallowed: the savepoint before the work still stands, and the outcome may yet be saved alone.
+    // A failed statement was swallowed: the outcome may yet be saved alone.
     if (sqlState(failure.error) === '25P02' && !workUndone) return answer
+    if (failure.index > at.saveAt) pinned = false
     const alive = await undo()
     // An error that took the connection with it at COMMIT was more than an error: nobody can tell (rule 10).
-    return !alive && failure.index === last && ending.commits
+    return !alive && failure.index === at.closeAt && ending.commits
       ? { kind: 'ambiguous', error: failure.error }
       : answer
   }
@@ -97,7 +159,7 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
       else void undo()
       return
     }
-    await settle()
+    await settled()
     await undo()
   }
 
@@ -105,7 +167,7 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
   async function undo(): Promise<boolean> {
     if (over) return true
     over = true
-    const { failure } = await session.flight(ending.undo)
+    const { failure } = await session.flight([...ending.undo, ...unpin()])
     if (failure === undefined) session.release()
     else session.destroy()
     return failure === undefined
@@ -117,11 +179,17 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
   }
 }
 
+/** Where in a flight the outcome is written, and where the transaction ends. */
+interface Places {
+  readonly saveAt: number
+  readonly closeAt: number
+}
+
 /** Reads a failed save (rule 10): what is certain is said, everything else is ambiguous. */
-function readFailure({ index, error }: Failure, last: number, ending: Ending): SaveAnswer {
+function readFailure({ index, error }: Failure, at: Places, ending: Ending): SaveAnswer {
   const known = serverError(error)
   const code = known?.code ?? ''
-  const beforeEnd = index < last
+  const beforeEnd = index < at.closeAt
   // Without COMMIT of ours, a lost connection can only mean that the caller's transaction is gone.
   if (!ending.commits && isLost(code)) return { kind: 'rolledBack', error }
   // 57014, a cancelled statement, is certain as long as it was not the COMMIT.
@@ -129,7 +197,7 @@ function readFailure({ index, error }: Failure, last: number, ending: Ending): S
     return { kind: 'ambiguous', error }
   // 25P01 and 3B001: the work has ended the transaction, and the savepoint with it.
   if (['25P02', '25P01', '3B001'].includes(code)) return { kind: 'aborted', error }
-  if (index !== last - 1) return { kind: 'rolledBack', error }
+  if (index !== at.saveAt) return { kind: 'rolledBack', error }
   if (isDuplicate(error, ending.schema)) return { kind: 'refused' }
   if (code === '22012')
     return ending.zeroRows === 'refused' ? { kind: 'refused' } : { kind: 'aborted', error }

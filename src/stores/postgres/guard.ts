@@ -47,6 +47,7 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
   const cursors = new Set<() => void>()
   let settled = false
   let used = false
+  let ours: Promise<unknown> | undefined
   const query: Query = (...parameters) => {
     const refusal = settled ? fail('ATTEMPT_SETTLED') : refusalOf(parameters[0])
     used = true
@@ -57,10 +58,15 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
     const at = parameters.findIndex((parameter) => typeof parameter === 'function')
     if (at >= 0) return withCallback(parameters, at, refusal)
     if (refusal !== undefined) return Promise.reject(refusal)
-    return track(outer(async () => pass(parameters)))
+    return track(
+      outer(async () => {
+        if (ours !== undefined) await ours
+        return pass(parameters)
+      }),
+    )
   }
   const tx = { query, [inside]: { client, send } satisfies Inside }
-  return { tx: tx as unknown as Tx, used: () => used, settle }
+  return { tx: tx as unknown as Tx, used: () => used, settle, between }
 
   function pass(parameters: unknown[]): unknown {
     return (client.query as Query).apply(client, parameters)
@@ -73,6 +79,12 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
     )
     pending.add(entry)
     return answer
+  }
+
+  function between<T>(run: () => Promise<T>): Promise<T> {
+    const mine = track(Promise.all([...pending]).then(run))
+    ours = mine.catch(() => undefined)
+    return mine
   }
 
   /** For an attempt inside this one: its statements count as this attempt's. */

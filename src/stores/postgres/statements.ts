@@ -81,6 +81,11 @@ function transactionStatements(table: string, isolation: Isolation) {
     /** free, marker, clock in µs. A statement of its own: with the look-up inside, its snapshot would be older than the lock. */
     lock: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker}, ${microsNow},
       set_config('idle_in_transaction_session_timeout', $2, true)`),
+    /** Holds the identity beyond the transaction: without waiting, since this session has its lock already. */
+    pin: named('select pg_advisory_lock($1::bigint)'),
+    unpin: named('select pg_advisory_unlock($1::bigint)'),
+    /** Raises (22012) unless this is still the transaction of the claim. */
+    prove: named(`select 1 / (case when ${marker} = $1::bigint then 1 else 0 end)`),
     /** The same without touching a setting of the caller's transaction (rule 7). */
     lockOnly: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker}, ${microsNow}`),
     /** For a transaction without a claim: marker only. */
