@@ -16,6 +16,7 @@ import { sweepingCases } from './store/sweeping.js'
 import { abandonCases, lateOwnerCases, takeOverCases } from './store/takeover.js'
 import { takeOverRaceCases } from './store/takeover-races.js'
 import { lookUpCases, replacementCases, transactionCases } from './store/transactions.js'
+import { undoCases } from './store/undo.js'
 import { withinCases } from './store/within.js'
 import type { SuiteCase } from './suite.js'
 
@@ -33,6 +34,7 @@ const cases: readonly StoreCase[] = [
   ...transactionCases,
   ...lookUpCases,
   ...replacementCases,
+  ...undoCases,
   ...commitCases,
   ...ambiguityCases,
   ...withinCases,

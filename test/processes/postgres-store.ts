@@ -2,13 +2,19 @@
  * The store suite's harness for PostgreSQL: loaded by the test itself and by the processes that it starts.
  */
 import pg from 'pg'
-import { type PgTx, postgres } from 'retrysafe/postgres'
+import { type PgTx, type PostgresOptions, postgres } from 'retrysafe/postgres'
 import type { Effect, EffectLedger, OpenedStore, OwnTransaction } from 'retrysafe/testing'
 
 /** Few enough that the clients and processes of a case leave the shared server room for other test files. */
 const connections = 5
 
 export type Tx = PgTx<pg.Pool>
+
+/** How a client is opened; a process is sent the same. */
+export interface Opening {
+  readonly connectionString: string
+  readonly store?: PostgresOptions
+}
 
 let pool: pg.Pool | undefined
 
@@ -18,20 +24,18 @@ function outside(): pg.Pool {
   return pool
 }
 
-function poolOf(connectionString: unknown): pg.Pool {
-  const opened = new pg.Pool({
-    connectionString: String(connectionString),
-    max: connections,
-    allowExitOnIdle: true,
-  })
+function poolOf(connectionString: string): pg.Pool {
+  const opened = new pg.Pool({ connectionString, max: connections, allowExitOnIdle: true })
   opened.on('error', () => undefined)
   return opened
 }
 
-export async function open(connectionString: unknown): Promise<OpenedStore<Tx>> {
+/** Processes are sent an {@link Opening} as data of no type. */
+export async function open(opening: unknown): Promise<OpenedStore<Tx>> {
+  const { connectionString, store: options } = opening as Opening
   pool ??= poolOf(connectionString)
   const own = poolOf(connectionString)
-  const store = postgres(own)
+  const store = postgres(own, options)
   return {
     store,
     close: async () => {
@@ -42,8 +46,8 @@ export async function open(connectionString: unknown): Promise<OpenedStore<Tx>> 
 }
 
 /** Creates the tables; the one of effects has no unique constraint, which would hide a duplicate. */
-export async function prepare(connectionString: string): Promise<void> {
-  const { store, close } = await open(connectionString)
+export async function prepare(opening: Opening): Promise<void> {
+  const { store, close } = await open(opening)
   await store.migrating?.migrate()
   await outside().query('create table effect (key text, payload text, generation bigint)')
   await close()

@@ -48,7 +48,7 @@ describe('over PostgreSQL', () => {
 
   beforeAll(async () => {
     database = await freshDatabase()
-    await prepare(database.connectionString)
+    await prepare(database)
   })
 
   afterAll(async () => {
@@ -62,7 +62,7 @@ describe('over PostgreSQL', () => {
         httpSuite<Tx>({
           mode,
           handlers,
-          open: () => open(database.connectionString),
+          open: () => open(database),
           ledger,
           caller,
           start: starter(express, 'parser'),

@@ -256,7 +256,7 @@ const plants: readonly (readonly [string, (real: MemoryStore) => Planted, string
   [
     'a savepoint that is ignored',
     (real) => opened(real, (open) => ({ save: (wish) => open.save({ ...wish, undoWork: false }) })),
-    'a save that undoes the work stores the outcome alone',
+    'a save that undoes the work stores the outcome alone, announced',
   ],
   [
     'a look-up older than the lock',

@@ -53,6 +53,11 @@ export interface StoreHarness<Tx extends object> {
    * clone: a connection string, say.
    */
   readonly processes?: { readonly module: string | URL; readonly data?: unknown }
+  /**
+   * Whether a transaction may fail because a rival was first, as under a stricter isolation level (rule 21). The suite then sends it again, as
+   * a caller would that is told 503.
+   */
+  readonly mayConflict?: boolean
   /** Abilities that the store does without, each with its reason; the reason is what the skipped cases show. */
   readonly lacks?: Readonly<Partial<Record<Ability, string>>>
 }

@@ -6,7 +6,7 @@ import { equal, holds, present } from '../check.js'
 import { type Need, type StoreCase, test } from './case.js'
 import { crowds } from './claims.js'
 import type { Room } from './room.js'
-import { attempt, type End } from './tasks.js'
+import { type Attempts, attempt, type End } from './tasks.js'
 
 const needs: readonly Need[] = ['transactions', 'ledger']
 export const modes: readonly Mode[] = ['transaction', 'lease']
@@ -17,7 +17,7 @@ export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
   ...crowds.map((times) =>
     test(1, `${times} concurrent attempts in ${mode} mode take effect once`, needs, async (room) => {
       const intent = freshIntent()
-      judge(await attempt(room.safe(), room.ledger(), { mode, intent, times, waitMs: 0 }))
+      judge(await attempt(room.safe(), room.ledger(), task(room, mode, intent, times)))
       await oneEffect(room, intent)
     }),
   ),
@@ -29,7 +29,7 @@ export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
       async (room) => {
         const intent = freshIntent()
         const safe = room.safe({ whileRunning: { waitMs } })
-        everyAnswer(await attempt(safe, room.ledger(), { mode, intent, times, waitMs }))
+        everyAnswer(await attempt(safe, room.ledger(), task(room, mode, intent, times, waitMs)))
         await oneEffect(room, intent)
       },
     ),
@@ -41,8 +41,8 @@ export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
     async (room) => {
       const intent = freshIntent()
       const clients = await Promise.all([1, 2, 3, 4].map(async () => room.safe({}, await room.another())))
-      const task = { mode, intent, times: 15, waitMs: 0 }
-      const ends = await Promise.all(clients.map((safe) => attempt(safe, room.ledger(), task)))
+      const asked = task(room, mode, intent, 15)
+      const ends = await Promise.all(clients.map((safe) => attempt(safe, room.ledger(), asked)))
       judge(ends.flat())
       await oneEffect(room, intent)
     },
@@ -81,7 +81,7 @@ export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
         { scope: 'a', key, input, operation: 'refund' },
       ]
       const ends = await Promise.all(
-        intents.map((intent) => attempt(safe, room.ledger(), { mode, intent, times: 1, waitMs: 0 })),
+        intents.map((intent) => attempt(safe, room.ledger(), task(room, mode, intent, 1))),
       )
       for (const end of ends.flat()) holds('each is a first answer', end.kind === 'answer' && !end.replayed)
       equal('effects', (await room.ledger().read(key)).length, intents.length)
@@ -91,6 +91,16 @@ export const raceCases: readonly StoreCase[] = modes.flatMap((mode) => [
 
 export function freshIntent(): Intent & { readonly input: unknown } {
   return { scope: 'suite', key: `intent-${randomUUID()}`, input: { totalCents: 4000 } }
+}
+
+function task<Tx extends object>(
+  { mayConflict }: Room<Tx>,
+  mode: Mode,
+  intent: Intent,
+  times: number,
+  wait = 0,
+): Attempts {
+  return { mode, intent, times, waitMs: wait, mayConflict }
 }
 
 /** Exactly one first answer; every other is its replay, or was told that the first still runs. */
@@ -127,7 +137,7 @@ async function amongProcesses<Tx extends object>(
 ): Promise<void> {
   const intent = freshIntent()
   const { all } = await room.processes(4)
-  const ends = (await all('attempt', () => ({ mode, intent, times: times / 4, waitMs: wait }))).flat()
+  const ends = (await all('attempt', () => task(room, mode, intent, times / 4, wait))).flat()
   equal('ends', ends.length, times)
   if (wait > 0) everyAnswer(ends)
   else judge(ends)
@@ -140,9 +150,7 @@ async function manyIntents<Tx extends object>(room: Room<Tx>, mode: Mode): Promi
   const ends = await Promise.all(
     intents.map(async (intent) => {
       const [some, others] = await Promise.all(
-        clients.map((safe, index) =>
-          attempt(safe, room.ledger(), { mode, intent, times: 1 + index, waitMs: 0 }),
-        ),
+        clients.map((safe, index) => attempt(safe, room.ledger(), task(room, mode, intent, 1 + index))),
       )
       return [...(some ?? []), ...(others ?? [])]
     }),

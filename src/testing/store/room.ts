@@ -27,6 +27,8 @@ export interface Room<Tx extends object> {
   ledger(): EffectLedger<Tx>
   own(): Promise<OwnTransaction<Tx>>
   plant(identity: Identity, shape: 'dead' | 'steps'): Promise<void>
+  /** Whether transactions may meet a rival: see the harness. */
+  readonly mayConflict: boolean
   /** Processes of their own, each with a client of its own. */
   processes(count: number): Promise<Processes>
   /** An instance on the store, or on another client of it. */
@@ -59,6 +61,7 @@ export async function inRoom<Tx extends object>(
       ledger: () => present('the ledger', harness.ledger),
       own: async () => present('a transaction of its own', await harness.own?.()),
       plant: async (identity, shape) => harness.plant?.(identity, shape),
+      mayConflict: harness.mayConflict ?? false,
       processes: async (count) => {
         const processes = await startProcesses(present('the module', harness.processes), count)
         endings.unshift(processes.stop)

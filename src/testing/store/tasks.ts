@@ -17,6 +17,8 @@ export interface Attempts {
   readonly times: number
   /** How long each waits for another owner; 0 refuses at once. */
   readonly waitMs: number
+  /** Whether an attempt that met a rival is sent again, as a caller would that is told 503. */
+  readonly mayConflict: boolean
 }
 
 /** How an attempt ended. */
@@ -61,7 +63,7 @@ export function perform<Tx extends object>(
 export function attempt<Tx extends object>(
   safe: Retrysafe<Tx>,
   ledger: EffectLedger<Tx> | undefined,
-  { mode, intent, times }: Attempts,
+  { mode, intent, times, mayConflict }: Attempts,
 ): Promise<readonly End[]> {
   const { key } = intent
   const payload = JSON.stringify(intent.input ?? null)
@@ -76,7 +78,15 @@ export function attempt<Tx extends object>(
     return safe.run(intent, ({ commit, generation }) => commit((tx) => write(tx, generation)))
   }
 
-  return Promise.all(Array.from({ length: times }, () => endOf(once())))
+  async function end(): Promise<End> {
+    for (;;) {
+      const ended = await endOf(once())
+      const again = mayConflict && ended.kind === 'refused' && ended.code === 'TRANSACTION_CONFLICT'
+      if (!again) return ended
+    }
+  }
+
+  return Promise.all(Array.from({ length: times }, end))
 }
 
 export async function endOf(answer: Promise<Answer<unknown>>): Promise<End> {

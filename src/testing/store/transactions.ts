@@ -29,16 +29,6 @@ export const transactionCases: readonly StoreCase[] = [
     await nothing(room, identity)
     await freeAgain(room, identity)
   }),
-  test(11, 'a save that undoes the work stores the outcome alone', needs, async (room) => {
-    const identity = fresh()
-    const open = await room.transactions().begin(beginOf(identity))
-    await effect(room, open, identity)
-    equal('the save', (await saved(open, { undoWork: true })).kind, 'committed')
-    equal('effects', (await room.ledger().read(identity.key)).length, 0)
-    const seen = await look(room.store, identity)
-    equal('the state', seen.state, 'done')
-    equal('the outcome', seen.outcome, outcome)
-  }),
   test(21, '`tx` dies with the attempt: a use after it throws and nothing is sent', needs, async (room) => {
     const identity = fresh()
     const open = await room.transactions().begin(beginOf(identity))
