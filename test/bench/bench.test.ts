@@ -1,9 +1,13 @@
 /** A quick run of the bench: it works, and what no neighbour on the machine can change is what it has to be. Throughput is not judged here. */
 import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import type { Run } from '../../bench/run.js'
+import { allBlocks } from '../docs/blocks.js'
+import { compile } from '../docs/compile.js'
 
 const program = join(import.meta.dirname, '../../build/bench/main.js')
 let run: Run
@@ -76,4 +80,21 @@ test.each([
   const bytes = run.bytes.find((one) => one.id === id)
   expect(bytes).toBeDefined()
   expect(Number(bytes?.table) + Number(bytes?.indexes)).toBeLessThanOrEqual(most)
+})
+
+test('the example of docs/bench.md reads what --json writes', async () => {
+  const example = await compile(allBlocks().filter((block) => block.run === 'bench-json'))
+  const [before, folder] = [process.cwd(), mkdtempSync(join(tmpdir(), 'retrysafe-bench-'))]
+  try {
+    expect(example.complaints).toBe('')
+    writeFileSync(join(folder, 'run.json'), JSON.stringify(run))
+    process.chdir(folder)
+    const { ratios, extra } = await example.run<{ ratios: Map<string, number>; extra: object }>('bench-json')
+    expect(ratios.get('bare at 1')).toBe(1)
+    expect(extra).toEqual({ roundTrips: 0, rows: 1 })
+  } finally {
+    process.chdir(before)
+    rmSync(folder, { recursive: true, force: true })
+    example.remove()
+  }
 })
