@@ -27,15 +27,17 @@ export interface Engine<Tx> {
 const firstPauseMs = 10
 const longestPauseMs = 160
 
-/** Names what can be told of an intent in an event. */
+/** Names what can be told of an intent in an event. The digest is taken when it is read: most events have no listener. */
 export function eventOf(
-  call: ResolvedIntent,
+  { identity, operation, policy }: ResolvedIntent,
   granted?: { generation: number; attempts?: number },
 ): IntentEvent {
   return {
-    record: recordDigest(call.identity.key, call.identity.scope),
-    operation: call.operation,
-    mode: call.policy.mode,
+    get record() {
+      return recordDigest(identity.key, identity.scope)
+    },
+    operation,
+    mode: policy.mode,
     ...(granted && { generation: granted.generation }),
     ...(granted?.attempts !== undefined && { attempt: granted.attempts }),
   }

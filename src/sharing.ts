@@ -44,8 +44,8 @@ interface Entry {
   heldFingerprint: Uint8Array | undefined
   heldLeftMs: number | undefined
   end: LeadEnd
-  changed: Promise<void>
-  change: () => void
+  /** Followers, to be called at the next change; there are none in most cases, and then nothing is paid for them. */
+  readonly followers: Set<() => void>
 }
 
 export function isLead(joined: Lead | Stored): joined is Lead {
@@ -63,7 +63,7 @@ export function createSharing(clock: Clock): Sharing {
       const leftMs = until - clock.monotonic()
       if (entry.phase === 'working' || entry.phase === 'waiting') refuseIfUseless(entry, fingerprint, leftMs)
       // A claim under way is not "running" yet: whoever follows it waits for the store's word, as it would have to on its own.
-      if (entry.phase === 'claiming') await entry.changed
+      if (entry.phase === 'claiming') await changed(entry)
       else await changedWithin(clock, entry, leftMs)
       if (entry.phase !== 'ended') continue
       const stored = take(entry, fingerprint)
@@ -78,18 +78,17 @@ export function createSharing(clock: Clock): Sharing {
       heldFingerprint: undefined,
       heldLeftMs: undefined,
       end: { kind: 'nothing' },
-      changed: Promise.resolve(),
-      change: () => undefined,
+      followers: new Set(),
     }
-    arm(entry)
     entries.set(name, entry)
 
     function move(phase: Entry['phase']): void {
       if (entry.phase === 'ended' || entry.phase === phase) return
       entry.phase = phase
       if (phase === 'ended') entries.delete(name)
-      entry.change()
-      arm(entry)
+      const followers = [...entry.followers]
+      entry.followers.clear()
+      for (const go of followers) go()
     }
 
     return {
@@ -109,15 +108,15 @@ export function createSharing(clock: Clock): Sharing {
   return { join }
 }
 
-function arm(entry: Entry): void {
-  entry.changed = new Promise((resolve) => {
-    entry.change = resolve
+function changed(entry: Entry): Promise<void> {
+  return new Promise((resolve) => {
+    entry.followers.add(resolve)
   })
 }
 
 async function changedWithin(clock: Clock, entry: Entry, leftMs: number): Promise<void> {
   const stop = new AbortController()
-  await Promise.race([entry.changed, sleep(clock, leftMs, stop.signal)])
+  await Promise.race([changed(entry), sleep(clock, leftMs, stop.signal)])
   stop.abort()
 }
 
