@@ -30,10 +30,17 @@ function poolOf(connectionString: string): pg.Pool {
   return opened
 }
 
+/** The harness's own statements are no subject of the suite: the settings under test are not theirs. */
+function withoutSettings(connectionString: string): string {
+  const url = new URL(connectionString)
+  url.searchParams.delete('options')
+  return url.href
+}
+
 /** Processes are sent an {@link Opening} as data of no type. */
 export async function open(opening: unknown): Promise<OpenedStore<Tx>> {
   const { connectionString, store: options } = opening as Opening
-  pool ??= poolOf(connectionString)
+  pool ??= poolOf(withoutSettings(connectionString))
   const own = poolOf(connectionString)
   const store = postgres(own, options)
   return {
@@ -91,6 +98,6 @@ export async function plant(
   { key, scope }: { key: string; scope: string },
   shape: 'dead' | 'steps',
 ): Promise<void> {
-  const change = shape === 'dead' ? 'state = 5' : `steps = '{"charge": {}}'::jsonb`
+  const change = shape === 'dead' ? 'state = 5' : `steps = '"charge"'`
   await outside().query(`update retrysafe.intent set ${change} where key = $1 and scope = $2`, [key, scope])
 }

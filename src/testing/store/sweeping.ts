@@ -144,8 +144,7 @@ async function claimedMeanwhile<Tx extends object>(room: Room<Tx>): Promise<void
     const renewed = mine && (await store.renew([{ ...request, leaseMs: minuteMs }]))[0] === true
     return { request, mine, renewed }
   })
-  const ends = await Promise.all(claims)
-  await Promise.all(sweeps)
+  const [ends] = await Promise.all([Promise.all(claims), Promise.all(sweeps)])
   for (const { request, mine, renewed } of ends) {
     equal('a granted claim is renewed', renewed, mine)
     if (!mine) continue

@@ -59,6 +59,9 @@ export function perform<Tx extends object>(
   }
 }
 
+/** What a caller is told whose transaction met a rival: in the work, or at its claim. */
+const beaten = ['TRANSACTION_CONFLICT', 'STORE_UNAVAILABLE']
+
 /** Starts equal attempts at once. Each writes one effect if it gets to run, and answers with a value that no other attempt has. */
 export function attempt<Tx extends object>(
   safe: Retrysafe<Tx>,
@@ -81,8 +84,7 @@ export function attempt<Tx extends object>(
   async function end(): Promise<End> {
     for (;;) {
       const ended = await endOf(once())
-      const again = mayConflict && ended.kind === 'refused' && ended.code === 'TRANSACTION_CONFLICT'
-      if (!again) return ended
+      if (!mayConflict || ended.kind === 'answer' || !beaten.includes(ended.code)) return ended
     }
   }
 
