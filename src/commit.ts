@@ -6,6 +6,7 @@ import type { Call } from './attempt.js'
 import { sleep } from './clock.js'
 import { type Engine, encode, pauseMs } from './engine.js'
 import { fail } from './errors.js'
+import { armed, hit } from './failpoints.js'
 import type { Lease } from './lease.js'
 import type { OpenTransaction, SaveAnswer, Transactions } from './store.js'
 
@@ -59,6 +60,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     write: (tx: Tx) => Promise<Value> | Value,
   ): Promise<Value> {
     const owned = { identity: call.identity, owner: lease.owner }
+    if (armed()) await hit('commit.open')
     const open = await transactions
       .open(owned, Math.max(1, Math.ceil(lease.leftMs()) + call.policy.leaseMs))
       .catch(unreachable)
@@ -72,6 +74,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
       undoWork: false,
     })
     if (answer.kind !== 'committed') await open.rollback()
+    if (armed()) await hit('commit.saved')
     await conclude(transactions, answer)
     outcome = bytes
     value = written
@@ -83,10 +86,12 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     write: (tx: Tx) => Promise<Value> | Value,
   ): Promise<{ written: Value; bytes: Uint8Array }> {
     try {
+      if (armed()) await hit('commit.opened')
       const written = await write(open.tx)
       await open.settle()
       lease.check()
       const bytes = encode(call, call.format.ofValue(written as unknown as Result, true).outcome)
+      if (armed()) await hit('commit.save')
       return { written, bytes }
     } catch (error) {
       await open.settle()
@@ -118,6 +123,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     undecided = true
     for (let looks = 0; lease.leftMs() > 0; looks += 1) {
       try {
+        if (armed()) await hit('commit.readBack')
         const seen = await engine.store.find(owned.identity, engine.clock.now())
         if (seen?.state === 'done' && seen.owner === owned.owner) {
           undecided = false
@@ -125,6 +131,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
         }
         const mine = seen?.state === 'running' && seen.owner === renamed
         const answer = mine ? 'renamed' : await transactions.renameOwner(owned, renamed)
+        if (armed()) await hit('commit.renamed')
         if (answer === 'renamed') {
           undecided = false
           lease.owner = renamed

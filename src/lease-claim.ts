@@ -3,6 +3,7 @@
  */
 import type { ResolvedIntent } from './attempt.js'
 import { askOf, type Engine, eventOf, storeFailure, watchClock } from './engine.js'
+import { armed, hit } from './failpoints.js'
 import { type Decision, decide } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { ClaimRequest, Granted, SeenRecord } from './store.js'
@@ -42,8 +43,10 @@ async function claim<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Clai
     leaseMs: call.policy.leaseMs,
     callerNowMs: clock.now(),
   }
+  if (armed()) await hit('lease.claim')
   // The same claim under the same token is safe to send again: if the first landed, the second recognises it (rule 2).
   const answer = await store.claim(request).catch(() => store.claim(request))
+  if (armed()) await hit('lease.claimed')
   if (answer.claimed) return { ...answer, owner: request.owner, sentAt }
   watchClock(engine, answer.seen)
   const decision = decide(answer.seen, askOf(call, request.owner, true))
@@ -51,14 +54,18 @@ async function claim<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Clai
     case 'own':
       return { ...decision.seen, owner: request.owner, sentAt }
     case 'takeOver': {
+      if (armed()) await hit('lease.takeOver')
       const granted = await takeOver(engine, request, decision.seen)
+      if (armed()) await hit('lease.takenOver')
       if (granted === undefined) return { do: 'refuse', because: 'held', seen: undefined }
       if (decision.seen.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
       return { ...granted, owner: request.owner, sentAt }
     }
     case 'abandon': {
       const { owner, generation } = decision.seen
+      if (armed()) await hit('lease.abandon')
       await store.abandon({ identity: call.identity, owner, generation, retainMs: call.policy.retainMs })
+      if (armed()) await hit('lease.abandoned')
       return { do: 'refuse', because: 'unknown', seen: decision.seen }
     }
     case 'run':

@@ -16,6 +16,7 @@ import {
   storeFailure,
 } from './engine.js'
 import { fail } from './errors.js'
+import { armed, hit } from './failpoints.js'
 import type { Lease } from './lease.js'
 import type { Claimed } from './lease-claim.js'
 import { decide, settle } from './protocol.js'
@@ -68,8 +69,10 @@ export async function perform<Tx, Value>(
   // Not beyond the time limit and one more lease: by then the claim is lost.
   const limitMs = policy.workTimeoutMs + policy.leaseMs
   try {
+    if (armed()) await hit('lease.work')
     const end = await endWithin(engine.clock, limitMs, () => work({ ...base, commit: held.commit.commit }))
     await held.commit.close()
+    if (armed()) await hit('lease.worked')
     return await settleWork(held, end, noReturn())
   } finally {
     lease.stop()
@@ -92,7 +95,9 @@ async function settleWork<Tx, Value>(
   if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
     return release(held, end)
   const outcome = encode(call, ended.outcome)
+  if (armed()) await hit('lease.complete')
   const kept = await complete(held, outcome)
+  if (armed()) await hit('lease.completed')
   return kept ? stored(held, outcome, end) : adopt(held, end)
 }
 
@@ -142,6 +147,7 @@ async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promi
   const { engine, call, lease, claimed } = held
   const { identity, policy } = call
   lease.completing = true
+  if (armed()) await hit('lease.release')
   let ours = true
   try {
     ours = await engine.store.release({ identity, owner: lease.owner, retainMs: policy.retainMs })
@@ -150,6 +156,7 @@ async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promi
     // The lease runs out by itself: the next attempt only has to wait for it.
     storeFailure(engine, 'release', error)
   }
+  if (armed()) await hit('lease.released')
   if (!ours) return adopt(held, end)
   if ('error' in end) throw end.error
   return { value: end.value, replayed: false }
@@ -158,6 +165,7 @@ async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promi
 /** The claim is not ours any more: nothing was written, and what is stored is the answer (rule 3). */
 async function adopt<Tx, Value>(held: Held<Tx, Value>, end: End<Value> | undefined): Promise<Answer<Value>> {
   const { engine, call, lead, lease } = held
+  if (armed()) await hit('lease.adopt')
   let seen: SeenRecord | undefined
   try {
     seen = await engine.store.find(call.identity, engine.clock.now())

@@ -8,6 +8,7 @@
 import type { Clock } from './clock.js'
 import { fail, type RetrysafeError } from './errors.js'
 import type { Events } from './events.js'
+import { armed, hit } from './failpoints.js'
 import type { Owned, Store } from './store.js'
 
 /** A lease is renewed after a third of it has passed: two renewals may fail before it is lost. */
@@ -94,9 +95,11 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
     const owners = due.map((lease) => lease.owner)
     let answers: readonly boolean[] | undefined
     try {
+      if (armed()) await hit('lease.renew')
       answers = await store.renew(
         due.map(({ terms, owner }) => ({ identity: terms.owned.identity, owner, leaseMs: terms.leaseMs })),
       )
+      if (armed()) await hit('lease.renewed')
     } catch (error) {
       events.emit('storeError', { during: 'renew', error })
     }

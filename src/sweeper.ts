@@ -3,6 +3,7 @@
  */
 import { type Engine, storeFailure } from './engine.js'
 import { fail } from './errors.js'
+import { armed, hit } from './failpoints.js'
 
 /** Rows per batch: 97,000 rows a second were swept at this size while claims went on (SPEED.md). */
 const batchRows = 1000
@@ -23,7 +24,9 @@ export async function sweepAll<Tx>(
   }
   let removed = 0
   for (;;) {
+    if (armed()) await hit('sweep.batch')
     const batch = await sweeping.sweep({ limit: batchRows, callerNowMs: engine.clock.now() })
+    if (armed()) await hit('sweep.swept')
     removed += batch
     if (batch < batchRows || stopped()) break
   }

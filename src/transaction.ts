@@ -21,6 +21,7 @@ import {
   watchClock,
 } from './engine.js'
 import { fail } from './errors.js'
+import { armed, hit } from './failpoints.js'
 import { keepsFailures } from './options.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
@@ -79,6 +80,7 @@ async function begin<Tx>(
   lead: Lead,
 ): Promise<OpenTransaction<Tx>> {
   try {
+    if (armed()) await hit('transaction.begin')
     const open = await transactions.begin({
       identity: call.identity,
       owner,
@@ -101,6 +103,7 @@ async function answerTo<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value> | 'held'> {
   const { engine, call, owner, lead, open } = claim
+  if (armed()) await hit('transaction.begun')
   const decision = decide(open.seen, askOf(call, owner, open.granted))
   switch (decision.do) {
     case 'run':
@@ -115,9 +118,11 @@ async function answerTo<Tx, Value>(
     }
     case 'abandon': {
       await open.rollback()
+      if (armed()) await hit('transaction.abandon')
       const { owner: lost, generation } = decision.seen
       const { identity, policy } = call
       await engine.store.abandon({ identity, owner: lost, generation, retainMs: policy.retainMs })
+      if (armed()) await hit('transaction.abandoned')
       throw refusal(engine, call, 'unknown', decision.seen)
     }
     case 'own':
@@ -171,6 +176,7 @@ async function perform<Tx, Value>(
     control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' })),
   )
   const { base, noReturn } = attemptFor(call, granted, control.signal, open.pin)
+  if (armed()) await hit('transaction.work')
   const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, tx: open.tx }))
   if (end === undefined) {
     control.abort(fail('WORK_TIMEOUT'))
@@ -178,6 +184,7 @@ async function perform<Tx, Value>(
     throw fail('WORK_TIMEOUT', { detail: 'it was rolled back' })
   }
   await open.settle()
+  if (armed()) await hit('transaction.worked')
   const ended = judge(call, end, noReturn())
   const settlement = settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure })
   if (settlement === 'forget') return forget(claim, end)
@@ -187,7 +194,9 @@ async function perform<Tx, Value>(
 /** Nothing is kept: the work's writes are rolled back and the key is free. */
 async function forget<Tx, Value>(claim: Claim<Tx, Value>, end: End<Value>): Promise<Answer<Value>> {
   const { engine, call, open } = claim
+  if (armed()) await hit('transaction.forget')
   await open.rollback()
+  if (armed()) await hit('transaction.forgotten')
   engine.events.emit('released', eventOf(call, { generation: open.generation }))
   if ('value' in end) return { value: end.value, replayed: false }
   throw ofWork(claim, end.error)
@@ -208,10 +217,12 @@ async function save<Tx, Value>(
   const { call, open } = claim
   const outcome = encode(call, ended.outcome)
   const wish = { fingerprint: call.fingerprint.bytes(), outcome, retainMs: call.policy.retainMs }
+  if (armed()) await hit('transaction.save')
   let answer = await open.save({ ...wish, undoWork })
   // A refusal answered after a swallowed constraint error has no writes left to lose: it is saved alone. A success has.
   if (answer.kind === 'aborted' && !undoWork && isRefusal(ended))
     answer = await open.save({ ...wish, undoWork: true })
+  if (armed()) await hit('transaction.saved')
   if (answer.kind !== 'committed') await open.rollback()
   return afterSave(claim, end, ended, outcome, answer)
 }
@@ -255,6 +266,7 @@ async function afterSave<Tx, Value>(
 /** A rival's record stands where ours should have been written: what it says is the answer. */
 async function adopt<Tx, Value>(claim: Claim<Tx, Value>): Promise<Answer<Value>> {
   const { engine, call, owner, lead } = claim
+  if (armed()) await hit('transaction.adopt')
   let seen: SeenRecord | undefined
   try {
     seen = await engine.store.find(call.identity, engine.clock.now())
@@ -279,6 +291,7 @@ async function readBack<Tx, Value>(
   const { engine, transactions, call, owner, lead } = claim
   const until = engine.clock.monotonic() + readBackMs
   for (let looks = 0; ; looks += 1) {
+    if (armed()) await hit('transaction.readBack')
     const found = await transactions.readBack(call.identity, engine.clock.now()).catch((error: unknown) => {
       engine.events.emit('storeError', { during: 'readBack', error })
       return undefined

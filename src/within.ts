@@ -8,6 +8,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Answer, Call } from './attempt.js'
 import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
 import { fail } from './errors.js'
+import { armed, hit } from './failpoints.js'
 import { keepsFailures } from './options.js'
 import { decodeOutcome } from './outcome.js'
 import { attemptAfter, decide, settle } from './protocol.js'
@@ -53,6 +54,7 @@ async function runWithin<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   const owner = engine.random.ownerToken()
+  if (armed()) await hit('within.claim')
   const open = await transactions.within(tx, {
     identity: call.identity,
     owner,
@@ -63,6 +65,7 @@ async function runWithin<Tx, Value>(
   })
   let saved = false
   try {
+    if (armed()) await hit('within.claimed')
     const decision = decide(open.seen, askOf(call, owner, open.granted))
     switch (decision.do) {
       case 'run':
@@ -99,6 +102,7 @@ async function perform<Tx, Value>(
   const cancel = clock.schedule(workTimeoutMs, () => control.abort(fail('WORK_TIMEOUT')), 'background')
   const granted = { generation: open.generation, attempts: attemptAfter(open.seen) }
   const { base, noReturn } = attemptFor(call, granted, control.signal)
+  if (armed()) await hit('within.work')
   const end = await endOf(() => work({ ...base, tx: open.tx }))
   cancel()
   await open.settle()
@@ -109,7 +113,9 @@ async function perform<Tx, Value>(
     return { value: end.value, replayed: false, stored: false }
   }
   const outcome = encode(call, ended.outcome)
+  if (armed()) await hit('within.save')
   const answer = await open.save({ fingerprint, outcome, retainMs, undoWork: settlement === 'saveAlone' })
+  if (armed()) await hit('within.saved')
   switch (answer.kind) {
     case 'committed':
       return { ...firstAnswer(call, outcome, end), stored: true }

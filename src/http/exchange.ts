@@ -9,6 +9,7 @@ import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
 import { systemRandom } from '../clock.js'
 import { type Core, coreOf } from '../core.js'
 import { fail, isRetrysafeError } from '../errors.js'
+import { armed, hit } from '../failpoints.js'
 import { type Fingerprint, fingerprintOfRequest } from '../fingerprint.js'
 import { checkScope, drawKey, keyFromHeader, recordScope } from '../key.js'
 import type { StoredReply } from '../outcome.js'
@@ -78,6 +79,7 @@ export function createExchange<Tx>(
     try {
       const intent = await admit(core, settings, call, handler)
       if (intent === 'pass') return { do: 'pass' }
+      if (armed()) await hit('http.admitted')
       return await execute(core, settings, call, intent, perform)
     } catch (error) {
       if (isRetrysafeError(error)) return { do: 'answer', reply: problemReply(error, settings.problemBase) }
@@ -194,12 +196,14 @@ async function execute<Tx>(
           committed = true
         })
         performed = await perform(attempt, body)
+        if (armed()) await hit('http.performed')
         // A throw stays one, so that the core can tell a rival's deadlock from a failure; past the point of no return it is an answer.
         const fails = performed.fault === 'broken' || policy.mode === 'transaction'
         if (isThrown(performed) && fails && !passedNoReturn()) throw performed.error
         return performed
       },
     )
+    if (armed()) await hit('http.answer')
     if (answer.replayed) return { do: 'answer', reply: await again(answer.value.reply, call) }
     if (performed === undefined || committed) return { do: 'answer', reply: answer.value.reply }
     return own(performed)
