@@ -71,6 +71,8 @@ export interface ResolvedIntent {
   readonly operation: string | undefined
   readonly fingerprint: Fingerprint
   readonly policy: Policy
+  /** Whether the caller says that it has sent this before. It is believed for speed only. */
+  readonly isRetry: boolean
   /** What `mayReplay` gets: the request, or the intent. */
   readonly context: unknown
 }

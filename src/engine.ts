@@ -3,9 +3,11 @@
  * outcome becomes an answer.
  */
 import type { Answer, Call, ResolvedIntent } from './attempt.js'
+import type { Cache } from './cache.js'
 import type { Clock, Random } from './clock.js'
 import { fail, isRetrysafeError, type RetrysafeError } from './errors.js'
 import type { EventMap, Events, IntentEvent } from './events.js'
+import type { Habit } from './habit.js'
 import { recordDigest } from './key.js'
 import type { Keeper } from './lease.js'
 import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js'
@@ -21,6 +23,8 @@ export interface Engine<Tx> {
   readonly events: Events
   readonly sharing: Sharing
   readonly keeper: Keeper
+  readonly habit: Habit
+  readonly cache: Cache | undefined
 }
 
 /** First and longest pause between two looks at an intent that somebody else holds, in ms (SPEED.md: 10 to 160, doubling). */
@@ -49,27 +53,55 @@ export function askOf(call: ResolvedIntent, owner: string, granted: boolean): As
   return { owner, granted, matches: fingerprint.matches, onOwnerLost: policy.onOwnerLost }
 }
 
-/** Leads the call, or follows an equal one that is under way in this process. */
+/** Names an intent's record in this process; the key's length says where it ends (rule 14). */
+function nameOf({ identity: { key, scope } }: ResolvedIntent): string {
+  return `${key.length}:${key}${scope}`
+}
+
+/** Leads the call, or follows an equal one that is under way in this process or finished in its cache. */
 export async function shared<Tx, Value>(
   engine: Engine<Tx>,
   call: Call<Value>,
   run: (lead: Lead) => Promise<Answer<Value>>,
 ): Promise<Answer<Value>> {
-  const { key, scope } = call.identity
-  let joined: Lead | Stored
+  const { sharing, cache } = engine
+  const name = nameOf(call)
+  const lead = cache?.get(name) ?? sharing.lead(name, call.fingerprint)
+  const joined = lead ?? (await follow(engine, call, name))
+  if (!isLead(joined)) return replay(engine, call, checked(engine, call, joined))
   try {
-    joined = await engine.sharing.join(`${key.length}:${key}${scope}`, call.fingerprint, call.policy.waitMs)
-  } catch (error) {
-    emitRefusal(engine, call, error)
-    throw error
-  }
-  if (!isLead(joined)) return replay(engine, call, joined)
-  try {
-    return await run(joined)
+    const answer = await run(joined)
+    engine.habit.note(answer.replayed)
+    return answer
   } finally {
     // Whatever was not told by now is nothing that a follower could use.
     joined.end({ kind: 'nothing' })
   }
+}
+
+async function follow<Tx>(engine: Engine<Tx>, call: ResolvedIntent, name: string): Promise<Lead | Stored> {
+  try {
+    return await engine.sharing.follow(name, call.fingerprint, call.policy.waitMs)
+  } catch (error) {
+    emitRefusal(engine, call, error)
+    throw error
+  }
+}
+
+function checked<Tx>(engine: Engine<Tx>, call: ResolvedIntent, stored: Stored): Stored {
+  if (call.fingerprint.matches(stored.fingerprint)) return stored
+  throw refusal(engine, call, 'mismatched', undefined)
+}
+
+/** Our own outcome is durable: followers get it, and the cache keeps it. */
+export function finished<Tx>(engine: Engine<Tx>, call: ResolvedIntent, lead: Lead, stored: Stored): void {
+  lead.end({ kind: 'stored', stored })
+  engine.cache?.put(nameOf(call), stored, lead.startedAt + call.policy.retainMs)
+}
+
+/** Whether to look before claiming: the caller says that it retries, or most calls of late were retries (SPEED.md). */
+export function looksFirst<Tx>({ habit }: Engine<Tx>, call: ResolvedIntent): boolean {
+  return call.isRetry || habit.mostlyReplays()
 }
 
 /** Gives a stored outcome again. */

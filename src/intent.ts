@@ -1,7 +1,7 @@
 /**
  * An intent as the API takes it, and as the runners need it.
  */
-import type { ResolvedIntent } from './attempt.js'
+import type { Call, Format } from './attempt.js'
 import { fail } from './errors.js'
 import { type Fingerprint, fingerprintOfBytes, fingerprintOfValue } from './fingerprint.js'
 import { checkKey, checkScope, recordScope } from './key.js'
@@ -19,23 +19,34 @@ export interface Intent {
   readonly input?: unknown
   /** Instead of `input`: a text or bytes that must be equal. */
   readonly fingerprint?: string | Uint8Array
+  /** Whether this has been sent before, as far as the caller knows: a look then goes before the claim. For speed only. */
+  readonly retry?: boolean
 }
 
-const members: ReadonlySet<string> = new Set(['scope', 'key', 'operation', 'input', 'fingerprint'])
+const members: ReadonlySet<string> = new Set(['scope', 'key', 'operation', 'input', 'fingerprint', 'retry'])
 
 /** Checks an intent; throws `KEY_INVALID`, `SCOPE_INVALID`, `OPTION_INVALID` or `BODY_INVALID` before anything is asked of a store. */
-export function resolveIntent(intent: Intent, policy: Policy): ResolvedIntent {
+export function resolveIntent<Value>(intent: Intent, policy: Policy, format: Format<Value>): Call<Value> {
   if (typeof intent !== 'object' || intent === null) {
     throw fail('OPTION_INVALID', { detail: 'the intent must be an object { scope, key }' })
   }
-  const stray = Object.keys(intent).find((name) => !members.has(name))
-  if (stray !== undefined) {
-    throw fail('OPTION_INVALID', { detail: `an intent has no member ${JSON.stringify(stray)}` })
+  for (const name of Object.keys(intent)) {
+    if (!members.has(name))
+      throw fail('OPTION_INVALID', { detail: `an intent has no member ${JSON.stringify(name)}` })
   }
   const { operation } = intent
   const scope = checkScope(intent.scope)
   const identity = { key: checkKey(intent.key), scope: recordScope(scope, operation) }
-  return { identity, scope, operation, fingerprint: fingerprintOf(intent), policy, context: intent }
+  return {
+    identity,
+    scope,
+    operation,
+    fingerprint: fingerprintOf(intent),
+    policy,
+    isRetry: intent.retry === true,
+    context: intent,
+    format,
+  }
 }
 
 function fingerprintOf({ input, fingerprint }: Intent): Fingerprint {

@@ -4,7 +4,7 @@
  */
 import type { Answer, Call, ResolvedIntent } from './attempt.js'
 import { sleep } from './clock.js'
-import { type Engine, pauseMs, refusal, replay, shared, storedOf } from './engine.js'
+import { type Engine, looksFirst, pauseMs, refusal, replay, shared, storedOf } from './engine.js'
 import { tell } from './lease-claim.js'
 import { type LeaseWork, perform, unprotected } from './lease-work.js'
 import type { Decision } from './protocol.js'
@@ -17,9 +17,9 @@ export function runLease<Tx, Value>(
   work: LeaseWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   return shared(engine, call, async (lead) => {
-    const until = engine.clock.monotonic() + call.policy.waitMs
+    const until = lead.startedAt + call.policy.waitMs
     // Polling reads; only a look that found the intent free claims (rule 6).
-    let look: 'claim' | 'find' = 'claim'
+    let look: 'claim' | 'find' = looksFirst(engine, call) ? 'find' : 'claim'
     for (let looks = 0; ; looks += 1) {
       const found = await tell(engine, call, lead, look)
       if (found === 'down') return unprotected(engine, call, work)

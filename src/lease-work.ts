@@ -9,6 +9,7 @@ import {
   type Engine,
   encode,
   eventOf,
+  finished,
   firstAnswer,
   pauseMs,
   replay,
@@ -113,7 +114,7 @@ function tryJudge<Value>(call: Call<Value>, end: End<Value>, noReturn: boolean):
 function stored<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array, end: End<Value>): Answer<Value> {
   const { engine, call, lead, claimed } = held
   const fingerprint = call.fingerprint.bytes()
-  lead.end({ kind: 'stored', stored: { outcome, fingerprint, generation: claimed.generation } })
+  finished(engine, call, lead, { outcome, fingerprint, generation: claimed.generation })
   engine.events.emit('completed', eventOf(call, claimed))
   return firstAnswer(call, outcome, end)
 }

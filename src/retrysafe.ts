@@ -1,12 +1,14 @@
 /**
  * `retrysafe()`: puts a store, options and the runners together, and checks at once whether they fit.
  */
-import type { Answer, Call, LeaseAttempt, TransactionAttempt } from './attempt.js'
+import type { Answer, Call, Format, LeaseAttempt, TransactionAttempt } from './attempt.js'
+import { createCache } from './cache.js'
 import { type Clock, type Random, systemClock, systemRandom } from './clock.js'
 import { type Core, checkSurfaceOptions, type SurfaceOptions, surfaceOptions, withCore } from './core.js'
 import type { Engine } from './engine.js'
 import { fail } from './errors.js'
 import { createEvents, type EventMap, type EventName, eventNames } from './events.js'
+import { createHabit } from './habit.js'
 import { type Intent, resolveIntent } from './intent.js'
 import { createKeeper } from './lease.js'
 import { runLease } from './lease-run.js'
@@ -26,6 +28,11 @@ export interface RetrysafeOptions<Tx> extends Options, SurfaceOptions {
   readonly store: Store<Tx>
   /** How often {@link Retrysafe.start} sweeps, in ms. Default one minute. */
   readonly sweepEveryMs?: number
+  /**
+   * How many bytes of finished outcomes to keep in this process, for replays that ask no store. Default 0: none. An outcome is kept
+   * once its own commit is durable, and not beyond its retention.
+   */
+  readonly cacheBytes?: number
   /** For tests: time, and chance. */
   readonly clock?: Clock
   readonly random?: Random
@@ -91,19 +98,25 @@ export function retrysafe<Tx extends object>(options: RetrysafeOptions<Tx>): Ret
   const events = createEvents()
   const sharing = createSharing(clock)
   const keeper = createKeeper(store, clock, events)
-  const engine: Engine<Tx> = { store, clock, random, events, sharing, keeper }
+  const habit = createHabit()
+  const cache = options.cacheBytes ? createCache(clock, options.cacheBytes) : undefined
+  const engine: Engine<Tx> = { store, clock, random, events, sharing, keeper, habit, cache }
   const { transactions } = store
   const runWithin = transactions && createWithin(engine, transactions)
   const sweeper = createSweeper(engine, options.sweepEveryMs ?? 60_000)
   const defaults = pickOptions(options)
-  const policies = new Map<Mode, Policy>()
+  const ways = new Map<Mode, { readonly policy: Policy; readonly format: Format<never> }>()
   // Resolved here too, so that what does not fit together shows now and not at the first request.
   const { retainMs, maxReplyBytes } = resolvePolicy(store, options.mode ?? 'lease', defaults)
 
   function callOf<Value>(mode: Mode, intent: Intent): Call<Value> {
-    const policy = policies.get(mode) ?? resolvePolicy(store, mode, defaults)
-    policies.set(mode, policy)
-    return { ...resolveIntent(intent, policy), format: valueFormat<Value>(policy) }
+    let way = ways.get(mode)
+    if (way === undefined) {
+      const policy = resolvePolicy(store, mode, defaults)
+      way = { policy, format: valueFormat<never>(policy) }
+      ways.set(mode, way)
+    }
+    return resolveIntent(intent, way.policy, way.format as Format<Value>)
   }
 
   async function execute<Value>(call: Call<Value>, work: AnyWork<Tx, Value>): Promise<Answer<Value>> {
@@ -141,7 +154,7 @@ export function retrysafe<Tx extends object>(options: RetrysafeOptions<Tx>): Ret
 type AnyWork<Tx, Value> = (attempt: TransactionAttempt<Tx> & LeaseAttempt<Tx>) => Value | Promise<Value>
 
 const storeFunctions = ['claim', 'takeOver', 'abandon', 'renew', 'complete', 'release', 'find'] as const
-const ownOptions = ['store', 'sweepEveryMs', 'clock', 'random', ...surfaceOptions]
+const ownOptions = ['store', 'sweepEveryMs', 'cacheBytes', 'clock', 'random', ...surfaceOptions]
 
 function checkInstance<Tx>(options: RetrysafeOptions<Tx>): void {
   checkOptions(options, ownOptions)
@@ -151,7 +164,10 @@ function checkInstance<Tx>(options: RetrysafeOptions<Tx>): void {
       detail: 'store must be a store of this package: postgres(pool), memory(), …',
     })
   }
-  const { sweepEveryMs } = options
+  const { sweepEveryMs, cacheBytes } = options
+  if (cacheBytes !== undefined && !(Number.isSafeInteger(cacheBytes) && cacheBytes >= 0)) {
+    throw fail('OPTION_INVALID', { detail: 'cacheBytes must be a whole number of bytes' })
+  }
   if (sweepEveryMs !== undefined && !(Number.isSafeInteger(sweepEveryMs) && sweepEveryMs >= 100)) {
     throw fail('OPTION_INVALID', { detail: 'sweepEveryMs must be a whole number of at least 100' })
   }

@@ -25,6 +25,8 @@ export type LeadEnd =
 
 /** The leader's side. */
 export interface Lead {
+  /** Monotonic time at which it began. */
+  readonly startedAt: number
   /** Another owner, elsewhere, holds the intent; the leader waits. `fingerprint` is the running one where it can be seen. */
   waiting(fingerprint: Uint8Array | undefined, leftMs: number | undefined): void
   /** The claim is the leader's; its work runs. */
@@ -34,8 +36,10 @@ export interface Lead {
 }
 
 export interface Sharing {
-  /** Becomes the leader, or waits as a follower until a stored outcome is there, until it may lead, or until `waitMs` is over. */
-  join(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored>
+  /** Becomes the leader, or undefined: somebody leads already. */
+  lead(name: string, fingerprint: Fingerprint): Lead | undefined
+  /** Waits as a follower until a stored outcome is there, until it may lead itself, or until `waitMs` is over. */
+  follow(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored>
 }
 
 interface Entry {
@@ -45,7 +49,7 @@ interface Entry {
   heldLeftMs: number | undefined
   end: LeadEnd
   /** Followers, to be called at the next change; there are none in most cases, and then nothing is paid for them. */
-  readonly followers: Set<() => void>
+  followers: (() => void)[] | undefined
 }
 
 export function isLead(joined: Lead | Stored): joined is Lead {
@@ -55,11 +59,11 @@ export function isLead(joined: Lead | Stored): joined is Lead {
 export function createSharing(clock: Clock): Sharing {
   const entries = new Map<string, Entry>()
 
-  async function join(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored> {
+  async function follow(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored> {
     const until = clock.monotonic() + waitMs
     for (;;) {
       const entry = entries.get(name)
-      if (entry === undefined) return lead(name, fingerprint)
+      if (entry === undefined) return start(name, fingerprint)
       const leftMs = until - clock.monotonic()
       if (entry.phase === 'working' || entry.phase === 'waiting') refuseIfUseless(entry, fingerprint, leftMs)
       // A claim under way is not "running" yet: whoever follows it waits for the store's word, as it would have to on its own.
@@ -71,14 +75,18 @@ export function createSharing(clock: Clock): Sharing {
     }
   }
 
-  function lead(name: string, fingerprint: Fingerprint): Lead {
+  function lead(name: string, fingerprint: Fingerprint): Lead | undefined {
+    return entries.has(name) ? undefined : start(name, fingerprint)
+  }
+
+  function start(name: string, fingerprint: Fingerprint): Lead {
     const entry: Entry = {
       phase: 'claiming',
       fingerprint,
       heldFingerprint: undefined,
       heldLeftMs: undefined,
       end: { kind: 'nothing' },
-      followers: new Set(),
+      followers: undefined,
     }
     entries.set(name, entry)
 
@@ -86,12 +94,13 @@ export function createSharing(clock: Clock): Sharing {
       if (entry.phase === 'ended' || entry.phase === phase) return
       entry.phase = phase
       if (phase === 'ended') entries.delete(name)
-      const followers = [...entry.followers]
-      entry.followers.clear()
-      for (const go of followers) go()
+      const { followers } = entry
+      entry.followers = undefined
+      for (const go of followers ?? []) go()
     }
 
     return {
+      startedAt: clock.monotonic(),
       waiting: (heldFingerprint, leftMs) => {
         entry.heldFingerprint = heldFingerprint
         entry.heldLeftMs = leftMs
@@ -105,12 +114,13 @@ export function createSharing(clock: Clock): Sharing {
     }
   }
 
-  return { join }
+  return { lead, follow }
 }
 
 function changed(entry: Entry): Promise<void> {
   return new Promise((resolve) => {
-    entry.followers.add(resolve)
+    entry.followers ??= []
+    entry.followers.push(resolve)
   })
 }
 
@@ -131,7 +141,6 @@ function refuseIfUseless(entry: Entry, fingerprint: Fingerprint, leftMs: number)
 function take(entry: Entry, fingerprint: Fingerprint): Stored | undefined {
   switch (entry.end.kind) {
     case 'stored':
-      if (!fingerprint.matches(entry.end.stored.fingerprint)) throw fail('KEY_REUSED')
       return entry.end.stored
     case 'refused':
       // The verdict on the leader's request says nothing about another request under the same key.

@@ -11,7 +11,9 @@ import {
   type Engine,
   encode,
   eventOf,
+  finished,
   firstAnswer,
+  looksFirst,
   pauseMs,
   refusal,
   replay,
@@ -24,7 +26,7 @@ import { fail } from './errors.js'
 import { armed, hit } from './failpoints.js'
 import { keepsFailures } from './options.js'
 import { attemptAfter, decide, settle } from './protocol.js'
-import type { Lead } from './sharing.js'
+import type { Lead, Stored } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
 import { attemptFor, type End, endWithin, judge } from './work.js'
 
@@ -53,8 +55,15 @@ export function runTransaction<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   return shared(engine, call, async (lead) => {
+    if (looksFirst(engine, call)) {
+      const stored = await standing(engine, call)
+      if (stored !== undefined) {
+        lead.end({ kind: 'stored', stored })
+        return replay(engine, call, stored)
+      }
+    }
     const owner = engine.random.ownerToken()
-    const until = engine.clock.monotonic() + call.policy.waitMs
+    const until = lead.startedAt + call.policy.waitMs
     for (let looks = 0; ; looks += 1) {
       const open = await begin(engine, transactions, call, owner, lead)
       const control = new AbortController()
@@ -70,6 +79,13 @@ export function runTransaction<Tx, Value>(
       await waitFor(engine, call, open.seen, lead, until, looks)
     }
   })
+}
+
+/** An outcome that stands already, found by a look. A look that fails says nothing: the claim will tell. */
+async function standing<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Stored | undefined> {
+  const seen = await engine.store.find(call.identity, engine.clock.now()).catch(() => undefined)
+  const decision = decide(seen, askOf(call, '', false))
+  return decision.do === 'replay' ? storedOf(decision.seen) : undefined
 }
 
 async function begin<Tx>(
@@ -246,7 +262,7 @@ async function afterSave<Tx, Value>(
       engine.events.emit('completed', event)
       // What the work wrote elsewhere is not covered (rule 24). A refusal has nothing to write.
       if (!open.used() && 'value' in end && !isRefusal(ended)) engine.events.emit('txUnused', event)
-      lead.end({ kind: 'stored', stored: { outcome, fingerprint: call.fingerprint.bytes(), generation } })
+      finished(engine, call, lead, { outcome, fingerprint: call.fingerprint.bytes(), generation })
       return firstAnswer(call, outcome, end)
     }
     case 'refused':

@@ -9,26 +9,28 @@ import type { Granted } from './store.js'
 export type End<Value> = { readonly value: Value } | { readonly error: unknown }
 
 /** Runs the work; what it throws is a value here. */
-export function endOf<Value>(work: () => Value | Promise<Value>): Promise<End<Value>> {
-  return (async () => work())().then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  )
+export async function endOf<Value>(work: () => Value | Promise<Value>): Promise<End<Value>> {
+  try {
+    return { value: await work() }
+  } catch (error) {
+    return { error }
+  }
 }
 
 /** The same, but undefined once `limitMs` is over; the work itself goes on, with nobody to answer to. */
-export async function endWithin<Value>(
+export function endWithin<Value>(
   clock: Clock,
   limitMs: number,
   work: () => Value | Promise<Value>,
 ): Promise<End<Value> | undefined> {
-  let cancel: () => void = () => undefined
-  const late = new Promise<undefined>((resolve) => {
-    cancel = clock.schedule(Math.min(limitMs, longestTimerMs), () => resolve(undefined), 'background')
+  return new Promise((resolve) => {
+    const late = () => resolve(undefined)
+    const cancel = clock.schedule(Math.min(limitMs, longestTimerMs), late, 'background')
+    void endOf(work).then((end) => {
+      cancel()
+      resolve(end)
+    })
   })
-  const end = await Promise.race([endOf(work), late])
-  cancel()
-  return end
 }
 
 /** Judges an end by the call's format and policy. */

@@ -188,6 +188,7 @@ async function execute<Tx>(
         operation,
         fingerprint,
         policy,
+        isRetry: isRetry(call),
         context: call.request,
         format: httpFormat(policy, settings.keptHeaders),
       },
@@ -219,6 +220,12 @@ async function execute<Tx>(
 function own({ reply }: Performed): Verdict {
   const headers = reply.headers.filter(([name]) => name.toLowerCase() !== replayMarker.toLowerCase())
   return { do: 'own', reply: { ...reply, headers } }
+}
+
+/** Whether the client says that this is not its first try (rule 34). Believed for speed only, so a lie costs a look and no more. */
+function isRetry({ rawHeaders }: HttpCall): boolean {
+  const [line = ''] = headerLines(rawHeaders, 'idempotency-attempt')
+  return Number(/^\s*(\d{1,4})\s*\//.exec(line)?.[1] ?? 1) > 1
 }
 
 /** The attempt as a handler gets it: over HTTP, what `commit` writes down must be a reply. */

@@ -105,9 +105,10 @@ test('keys are equal by bytes, whatever the collation', async () => {
 test('the sweeper takes what is past retention, and nothing that is needed', async () => {
   const { store } = bench.another({ schema: 'swept' })
   await store.migrate()
-  const insert = (key: string, state: number, ended: boolean, steps: string | null = null) =>
+  const insert = (key: string, state: number, ended: boolean, steps = '') =>
     bench.sql(
-      `insert into swept.intent values ($1, 's', $2, $3, 1, 1, 'f', now() + $4::interval, 'o', $5::jsonb)`,
+      `insert into swept.intent (key, scope, state, owner, generation, fingerprint, ends_at, outcome, steps)
+       values ($1, 's', $2, $3, 1, 'f', now() + $4::interval, 'o', $5::bytea)`,
       [key, state, randomUUID(), ended ? '-10 minutes' : '10 minutes', steps],
     )
   await insert('done', 3, true)
@@ -118,7 +119,7 @@ test('the sweeper takes what is past retention, and nothing that is needed', asy
     ['dead', 5],
   ] as const)
     await insert(key, state, true)
-  await insert('released with steps', 2, true, '{"charge": 1}')
+  await insert('released with steps', 2, true, 'charge')
   await insert('live', 3, false)
   expect(await store.sweeping.sweep({ limit: 1, callerNowMs: Date.now() })).toBe(1)
   expect(await store.sweeping.sweep({ limit: 10, callerNowMs: Date.now() })).toBe(1)
@@ -132,8 +133,8 @@ test('many sweepers clear a large table in batches, by its index, while claims g
   await store.migrate()
   const live = claimRequest('live')
   await store.claim(live)
-  await bench.sql(`insert into large.intent
-    select 'k' || g, 'tenant', 3, gen_random_uuid(), g, 1, 'f', now() - interval '10 minutes', 'o', null
+  await bench.sql(`insert into large.intent (key, scope, state, owner, generation, fingerprint, ends_at, outcome)
+    select 'k' || g, 'tenant', 3, gen_random_uuid(), g, 'f', now() - interval '10 minutes', 'o'
     from generate_series(1, 20000) g`)
   await bench.sql('analyze large.intent')
   let claims = 0

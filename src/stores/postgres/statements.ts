@@ -26,7 +26,7 @@ function retentionClock(latest: string, clock = 'clock_timestamp()'): string {
 /** Read by `seenRecord` in rows.ts. */
 function seenColumns(row: string, latest: string): string {
   return `${row}.state, ${row}.owner, ${row}.generation, ${row}.attempts,
-    encode(${row}.fingerprint, 'hex'), encode(${row}.outcome, 'hex'), coalesce(${row}.steps <> '{}'::jsonb, false),
+    encode(${row}.fingerprint, 'hex'), encode(${row}.outcome, 'hex'), ${row}.steps <> '',
     ${row}.ends_at > case when ${row}.state = 1 then clock_timestamp() else ${retentionClock(latest)} end,
     (extract(epoch from ${row}.ends_at - clock_timestamp()) * 1000)::bigint,
     (extract(epoch from clock_timestamp()) * 1000)::bigint`
@@ -42,7 +42,7 @@ function replaceable(row: string, latest: string): string {
 const attemptsAnew = 'case when i.state = 3 then 1 else i.attempts + 1 end'
 
 /** Predicate of the sweeper's partial index, word for word: the planner must recognise it. */
-const sweepable = 'state = 3 or (state = 2 and steps is null)'
+const sweepable = `state = 3 or (state = 2 and steps = '')`
 
 /** Names a statement by its text, so that a changed statement never meets an old plan of the same name. */
 export function named(text: string): Statement {
@@ -98,7 +98,7 @@ function transactionStatements(table: string, isolation: Isolation) {
         owner = case when i.owner = $9::uuid and i.generation = $10::bigint and ${replaceable('i', '$11')}
           then excluded.owner end,
         state = 3, generation = excluded.generation, fingerprint = excluded.fingerprint,
-        attempts = ${attemptsAnew}, ends_at = excluded.ends_at, outcome = excluded.outcome, steps = null`),
+        attempts = ${attemptsAnew}, ends_at = excluded.ends_at, outcome = excluded.outcome, steps = ''`),
     /** Insert-first: the claim is written before the work. */
     insertRunning: named(`insert into ${table} (key, scope, state, owner, generation, fingerprint, ends_at)
       values ($1, $2, 1, $3::uuid, ${microsNow}, $4::bytea, ${end('$5')}) returning generation`),
@@ -141,12 +141,12 @@ function leaseStatements(table: string) {
           and ${replaceable('i', '$8')} and pg_try_advisory_xact_lock_shared($9::bigint)
         for no key update skip locked)
       update ${table} i set state = 1, owner = $5::uuid, generation = greatest(i.generation + 1, ${microsNow}),
-        attempts = ${attemptsAnew}, fingerprint = $6::bytea, ends_at = ${end('$7')}, outcome = null, steps = case when i.state = 3 then null else i.steps end
+        attempts = ${attemptsAnew}, fingerprint = $6::bytea, ends_at = ${end('$7')}, outcome = null, steps = case when i.state = 3 then '' else i.steps end
         from seen where i.key = seen.key and i.scope = seen.scope returning i.generation, i.attempts`),
     /** A released record with steps is unfinished as well: retention does not drop it, it becomes unknown. */
     abandon: named(`update ${table} set state = 4, ends_at = ${end('$5')}
       where key = $1 and scope = $2 and owner = $3::uuid and generation = $4::bigint
-        and (state = 1 or (state = 2 and steps is not null)) and ends_at <= clock_timestamp() returning 1`),
+        and (state = 1 or (state = 2 and steps <> '')) and ends_at <= clock_timestamp() returning 1`),
     /**
      * A row that is locked is passed over: its owner's own commit is under way, and waiting for one that hangs would cost every other
      * lease of the process. Rows of one process only, so no order of locks is needed.
