@@ -93,7 +93,7 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
 
   async function renew(due: readonly Kept[], sentAt: number): Promise<void> {
     const owners = due.map((lease) => lease.owner)
-    let answers: readonly boolean[] | undefined
+    let answers: readonly (boolean | undefined)[] | undefined
     try {
       if (armed()) await hit('lease.renew')
       answers = await store.renew(
@@ -106,8 +106,10 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
     due.forEach((lease, index) => {
       lease.renewing = false
       lease.renewAt = clock.monotonic() + lease.terms.leaseMs * marginPart
-      if (answers === undefined) return
-      if (answers[index] === true) {
+      const answer = answers?.[index]
+      // No answer, or a row that somebody has locked: not lost for that, and tried again soon.
+      if (answer === undefined) return
+      if (answer) {
         lease.deadline = sentAt + lease.terms.leaseMs
         lease.renewAt = sentAt + lease.terms.leaseMs / renewalsPerLease
         lease.arm()

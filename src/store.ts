@@ -128,8 +128,11 @@ export interface Store<Tx = unknown> {
   takeOver(request: TakeOverRequest): Promise<Granted | undefined>
   /** Moves a running record whose lease has run out, exactly as seen, to `unknown`; it is kept for `retainMs`. */
   abandon(verdict: Verdict & { readonly owner: string; readonly retainMs: number }): Promise<boolean>
-  /** Extends leases, many in one command, on a connection that the work cannot exhaust (rule 6). One answer for each, in order. */
-  renew(renewals: readonly Renewal[]): Promise<readonly boolean[]>
+  /**
+   * Extends leases, many in one command, on a connection that the work cannot exhaust (rule 6). One answer for each, in order: extended, not
+   * ours any more, or undefined: ours, but somebody has locked it, and it was not waited for.
+   */
+  renew(renewals: readonly Renewal[]): Promise<readonly (boolean | undefined)[]>
   /** `running` → `done` with the outcome, for the owner only. False: not ours any more, nothing was written. */
   complete(completion: Completion): Promise<boolean>
   /** `running` → `released`, for the owner only; kept steps stay. False: not ours any more, nothing was written. */

@@ -108,7 +108,9 @@ async function begin<Tx>(
     watchClock(engine, open.seen)
     return open
   } catch (error) {
-    const failure = storeFailure(engine, 'claim', error)
+    const failure = transactions.isConflict(error)
+      ? fail('TRANSACTION_CONFLICT', { cause: error })
+      : storeFailure(engine, 'claim', error)
     lead.end({ kind: 'refused', error: failure })
     throw failure
   }

@@ -265,3 +265,26 @@ test('the work is told when its time is over, and its claim runs out for the nex
   await refused
   expect(await other.run(intent, ({ attempt }) => attempt)).toMatchObject({ value: 2 })
 })
+
+test('a row that somebody else has locked for a moment costs no lease', async () => {
+  let locked = 2
+  const { safe, clock, events } = setUp((real) => ({
+    renew: async (wanted) => {
+      locked -= 1
+      return locked >= 0 ? wanted.map(() => undefined) : real.renew(wanted)
+    },
+  }))
+  const work = gate()
+  const running = safe.run(intent, () => work.opened)
+  await clock.advance(4000)
+  work.open('done')
+  expect(await running).toEqual({ value: 'done', replayed: false })
+  expect(events).not.toContain('leaseLost')
+})
+
+test('while only completions fail, the caller is kept waiting for one lease and no longer (rule 8)', async () => {
+  const { safe, clock } = setUp(() => ({ complete: () => Promise.reject(new Error('disk full')) }))
+  const refused = expect(safe.run(intent, () => 'mine')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await clock.advance(3200)
+  await refused
+})

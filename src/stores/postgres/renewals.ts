@@ -7,8 +7,8 @@
 import type { Renewal } from '../../store.js'
 import { type Call, type Connection, type Connections, call, type Result } from './driver.js'
 import { wholeMs } from './identity.js'
-import { once } from './once.js'
-import { integerAt } from './rows.js'
+import { once, unconflicted } from './once.js'
+import { flagAt, integerAt } from './rows.js'
 import { explained, isConnectionFault } from './sql-state.js'
 import type { Statements } from './statements.js'
 
@@ -22,7 +22,7 @@ export function renewals(connections: Connections, statements: Statements, schem
   let turn: Promise<unknown> = Promise.resolve()
   return { renew, close }
 
-  async function renew(wanted: readonly Renewal[]): Promise<readonly boolean[]> {
+  async function renew(wanted: readonly Renewal[]): Promise<readonly (boolean | undefined)[]> {
     if (wanted.length === 0) return []
     const asked = call(
       statements.renew,
@@ -37,8 +37,9 @@ export function renewals(connections: Connections, statements: Statements, schem
       dedicate === undefined
         ? await once(connections, asked, schema)
         : await inTurn(() => alone(dedicate, asked, patienceMs))
-    const renewed = new Set(rows.map((row) => integerAt(row, 0)))
-    return wanted.map((_, index) => renewed.has(index + 1))
+    const answers = new Map(rows.map((row) => [integerAt(row, 0), flagAt(row, 1)]))
+    // Ours but locked: neither renewed nor lost.
+    return wanted.map((_, index) => (answers.get(index + 1) === false ? undefined : answers.has(index + 1)))
   }
 
   /** One at a time: node-postgres 9 will refuse a query while another one runs on the connection. */
@@ -59,7 +60,7 @@ export function renewals(connections: Connections, statements: Statements, schem
     const late = setTimeout(() => drop(mine), patienceMs).unref()
     try {
       const session = await Promise.race([mine, impatience(patienceMs)])
-      const { results, failure } = await session.flight([asked])
+      const { results, failure } = await unconflicted(() => session.flight([asked]))
       if (failure === undefined) return results[0] ?? { rows: [], tag: '' }
       if (isConnectionFault(failure.error)) drop(mine)
       throw explained(failure.error, schema)

@@ -10,9 +10,9 @@
 import { createHash } from 'node:crypto'
 import type { Statement } from './driver.js'
 
-const microsNow = '(extract(epoch from clock_timestamp()) * 1000000)::bigint'
-/** The transaction's own start in µs: the marker. */
-const marker = '(extract(epoch from now()) * 1000000)::bigint'
+const microsNow = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
+/** The transaction's own start in µs: the marker. `date_part` counts in floats, which hold µs until the year 2255; `extract` in slow decimals. */
+const marker = "(date_part('epoch', now()) * 1000000)::bigint"
 
 function end(parameter: string): string {
   return `clock_timestamp() + ${parameter}::bigint * interval '1 ms'`
@@ -28,8 +28,8 @@ function seenColumns(row: string, latest: string): string {
   return `${row}.state, ${row}.owner, ${row}.generation, ${row}.attempts,
     encode(${row}.fingerprint, 'hex'), encode(${row}.outcome, 'hex'), ${row}.steps <> '',
     ${row}.ends_at > case when ${row}.state = 1 then clock_timestamp() else ${retentionClock(latest)} end,
-    (extract(epoch from ${row}.ends_at - clock_timestamp()) * 1000)::bigint,
-    (extract(epoch from clock_timestamp()) * 1000)::bigint`
+    (date_part('epoch', ${row}.ends_at - clock_timestamp()) * 1000)::bigint,
+    (date_part('epoch', clock_timestamp()) * 1000)::bigint`
 }
 
 /** A record that a new claim may replace (rule 5). */
@@ -148,16 +148,22 @@ function leaseStatements(table: string) {
       where key = $1 and scope = $2 and owner = $3::uuid and generation = $4::bigint
         and (state = 1 or (state = 2 and steps <> '')) and ends_at <= clock_timestamp() returning 1`),
     /**
-     * A row that is locked is passed over: its owner's own commit is under way, and waiting for one that hangs would cost every other
-     * lease of the process. Rows of one process only, so no order of locks is needed.
+     * Position, and whether it was extended. A row that is locked is passed over and said to be so: waiting for a commit that hangs would cost
+     * every other lease of the process. Rows of one process only, so no order of locks is needed.
      */
-    renew: named(`with mine as (select i.key, i.scope, asked.lease_ms, asked.position
-        from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) with ordinality
-          as asked (key, scope, owner, lease_ms, position)
-        join ${table} i on i.key = asked.key and i.scope = asked.scope and i.owner = asked.owner and i.state = 1
-        for no key update of i skip locked)
-      update ${table} i set ends_at = clock_timestamp() + mine.lease_ms * interval '1 ms'
-      from mine where i.key = mine.key and i.scope = mine.scope and i.state = 1 returning mine.position`),
+    renew: named(`with asked as (
+        select * from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) with ordinality
+          as asked (key, scope, owner, lease_ms, position)),
+      free as (select i.key, i.scope, asked.lease_ms, asked.position from asked join ${table} i
+          on i.key = asked.key and i.scope = asked.scope and i.owner = asked.owner and i.state = 1
+        for no key update of i skip locked),
+      renewed as (update ${table} i set ends_at = clock_timestamp() + free.lease_ms * interval '1 ms'
+        from free where i.key = free.key and i.scope = free.scope and i.state = 1 returning free.position)
+      select position, true from renewed
+      union all
+      select asked.position, false from asked join ${table} i
+        on i.key = asked.key and i.scope = asked.scope and i.owner = asked.owner and i.state = 1
+        where asked.position not in (select position from free)`),
     complete: named(
       `update ${table} set state = 3, outcome = $4::bytea, ends_at = ${end('$5')} where ${ours} returning 1`,
     ),
@@ -177,7 +183,7 @@ function upkeepStatements(table: string) {
       and ${past} returning 1`),
     list: (states: readonly number[]) =>
       named(`select key, scope, state, generation, attempts, ends_at > now(),
-        (extract(epoch from ends_at - now()) * 1000)::bigint
+        (date_part('epoch', ends_at - now()) * 1000)::bigint
         from ${table} where state in (${states.join(', ')}) order by generation desc limit $1::bigint`),
     count: named(`select state, count(*) from ${table} group by state`),
     resolveDone: named(`update ${table} set state = 3, outcome = $4::bytea, ends_at = ${end('$5')}
