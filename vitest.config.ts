@@ -18,7 +18,15 @@ export default defineConfig({
         test: {
           name: 'core',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/peers/**'],
+          exclude: ['test/peers/**', 'test/sweeps/**', 'test/ablation/**'],
+        },
+      },
+      {
+        // Takes minutes: every fault in every way, and every safeguard taken out.
+        extends: true,
+        test: {
+          name: 'sweeps',
+          include: ['test/sweeps/**/*.test.ts', 'test/ablation/**/*.test.ts'],
         },
       },
       {

@@ -3,7 +3,23 @@
  *
  * Nothing here knows a test runner. Nothing of the library imports it.
  */
+export {
+  checkLedger,
+  type LedgerCheck,
+  type LedgerFinding,
+  type LoggedAttempt,
+  type LoggedEffect,
+  type Told,
+} from './check-ledger.js'
 export { type MovableClock, movableClock, seededRandom } from './clock.js'
+export {
+  type CutAct,
+  type CutMessage,
+  type CutPlan,
+  type CutRun,
+  type CuttingProxy,
+  cuttingProxy,
+} from './cutting-proxy.js'
 export type { Effects } from './endings.js'
 export { type ExpectOnce, expectOnce, type Once } from './expect-once.js'
 export {

@@ -214,6 +214,13 @@ describe('examples that run', () => {
     expect(await count('orders')).toBe(1)
   })
 
+  test('testing: a connection that is cut at every message leaves one order for each key', async () => {
+    await useInstance()
+    const { findings, attempts } = await compiled.run<CutLog>('testing-cuts')
+    expect(findings).toEqual([])
+    expect(await count('orders')).toBe(attempts.length / 2 + 1)
+  })
+
   test('every marked example has a test', () => {
     const marked = blocks.flatMap(({ run }) => run ?? [])
     expect(new Set(marked).size).toBe(marked.length)
@@ -226,6 +233,10 @@ describe('examples that run', () => {
 type Answers = Readonly<Record<string, { readonly value: unknown; readonly replayed: boolean }>>
 interface Served {
   readonly app: RequestListener
+}
+interface CutLog {
+  readonly findings: readonly unknown[]
+  readonly attempts: readonly unknown[]
 }
 interface Paying {
   readonly value: unknown
