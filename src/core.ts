@@ -1,6 +1,6 @@
 /**
  * The door between an instance and the surfaces built on it (HTTP now): a symbol that every copy of the package in a process shares,
- * so an adapter loaded from another copy still finds the instance (F065).
+ * so an adapter loaded from another copy still finds the instance.
  */
 import type { Answer, Call, LeaseAttempt, TransactionAttempt } from './attempt.js'
 import type { Clock } from './clock.js'

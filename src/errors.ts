@@ -155,7 +155,7 @@ export interface ErrorDetail {
   readonly cause?: unknown
 }
 
-// A brand instead of `instanceof`: two copies of the package in one process still know each other's errors (F065).
+// A brand instead of `instanceof`: two copies of the package in one process still know each other's errors.
 const brand = Symbol.for('retrysafe.error')
 
 /** An error of this library. Recognise one with {@link isRetrysafeError}, not with `instanceof`. */

@@ -10,7 +10,7 @@
  * Records outlive deploys. A layout, a kind and a place in the header tables never change once released: a new one gets a new
  * number, and `test/unit/outcome.test.ts` holds records of each version that have to be read for ever.
  *
- * The replay marker is no part of a record: it says how an answer was given, not what was answered (F026).
+ * The replay marker is no part of a record: it says how an answer was given, not what was answered.
  */
 import { crc32 } from 'node:zlib'
 import { fail } from './errors.js'

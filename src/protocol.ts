@@ -114,7 +114,7 @@ export function attemptAfter(seen: SeenRecord | undefined): number {
   return seen === undefined || seen.state === 'done' ? 1 : seen.attempts + 1
 }
 
-/** `Retry-After` for a held intent: what is left of the lease, from 1 to 5 s (section 4 of the design). */
+/** `Retry-After` for a held intent: what is left of the lease, from 1 s, so that nobody hammers, to 5 s, so that nobody sleeps long. */
 export function retryAfterHeldMs(leftMs: number | undefined): number {
   return Math.min(5000, Math.max(1000, leftMs ?? 1000))
 }

@@ -1,5 +1,5 @@
 /**
- * Content codings: a body that one client took compressed may be replayed to one that cannot read it (F052), and a request's body may
+ * Content codings: a body that one client took compressed may be replayed to one that cannot read it, and a request's body may
  * come compressed.
  */
 import { promisify } from 'node:util'

@@ -216,7 +216,7 @@ async function execute<Tx>(
   }
 }
 
-/** A handler that passes on another service's reply may have its marker in it; this reply is a first one all the same (F026). */
+/** A handler that passes on another service's reply may have its marker in it; this reply is a first one all the same. */
 function own({ reply }: Performed): Verdict {
   const headers = reply.headers.filter(([name]) => name.toLowerCase() !== replayMarker.toLowerCase())
   return { do: 'own', reply: { ...reply, headers } }

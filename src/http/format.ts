@@ -14,7 +14,7 @@ export interface HttpEnd {
   /** False where `reply` is not all of the answer: it was a stream of events, was too large, or broke off (rule 12). */
   readonly whole: boolean
   /**
-   * Whether the status was chosen (`none`) or is what a framework made of a throw, which in transaction mode is never kept (F025); `unknown`:
+   * Whether the status was chosen (`none`) or is what a framework made of a throw, which in transaction mode is never kept; `unknown`:
    * nobody could see which. `broken`: the handler broke its answer off, which is a failure in every mode.
    */
   readonly fault: 'none' | 'thrown' | 'unknown' | 'broken'
@@ -38,7 +38,7 @@ export function httpFormat(policy: Policy, names: ReadonlySet<string>): Format<H
   }
 
   function outcomeOf({ reply, whole }: HttpEnd): Outcome {
-    // A 304 leaves out what it is about: another caller, without that cache, could not use it (F059).
+    // A 304 leaves out what it is about: another caller, without that cache, could not use it.
     if (!whole || reply.status === 304) return { kind: 'unreplayable', status: reply.status }
     return { kind: 'reply', reply: keptReply(reply, names) }
   }

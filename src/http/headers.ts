@@ -12,7 +12,7 @@ import type { StoredReply } from '../outcome.js'
 
 type Header = readonly [name: string, value: string]
 
-/** Says that a reply is the stored outcome of an earlier attempt. It is set when a reply is given again and never stored (F026). */
+/** Says that a reply is the stored outcome of an earlier attempt. It is set when a reply is given again and never stored. */
 export const replayMarker = 'Idempotent-Replayed'
 
 /** Headers a browser page must be allowed to send; for `Access-Control-Allow-Headers`. */

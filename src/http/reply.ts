@@ -6,7 +6,7 @@ import { fail } from '../errors.js'
 import type { StoredReply } from '../outcome.js'
 import { isBodyless, isFraming, isHeaderName, isHeaderValue } from './headers.js'
 
-// A symbol of the registry, so that a reply made by another copy of the package is one too (F065).
+// A symbol of the registry, so that a reply made by another copy of the package is one too.
 const brand = Symbol.for('retrysafe.reply')
 
 /** A reply made by {@link reply}; frozen. */

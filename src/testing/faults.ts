@@ -67,7 +67,7 @@ interface Planned {
   cancel(): void
 }
 
-/** The error of a connection that was cut; node-postgres and postgres.js raise the same (PROOF.md, facts). */
+/** The error of a connection that was cut; node-postgres and postgres.js raise the same. */
 export function connectionLost(): Error {
   return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
 }

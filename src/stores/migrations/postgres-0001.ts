@@ -2,7 +2,7 @@ import type { Migration } from './postgres.js'
 
 /**
  * The record's table. About 500 bytes a key with a reply of 250 bytes; the key stands before the scope in the primary key, because keys
- * drawn in time order keep the index warm at its right edge, while a scope in front makes every tenant a hot page of its own (SPEED.md).
+ * drawn in time order keep the index warm at its right edge, while a scope in front makes every tenant a hot page of its own.
  *
  * Wide columns come first, and a done record holds no NULL: padding and a map of NULLs would cost 18 bytes a key.
  *

@@ -2,7 +2,7 @@
  * How an open transaction ends: one flight that saves the outcome and commits, and a reading of what went wrong if it did not.
  *
  * A save that writes nothing must raise, because zero rows would not stop the COMMIT behind it: without that, 256 of 454 keys took
- * effect twice behind an UPDATE of zero rows (POSTGRES.md, rule 3). And it must stand in the transaction of the claim, or the work's own
+ * effect twice behind an UPDATE of zero rows (rule 3). And it must stand in the transaction of the claim, or the work's own
  * ROLLBACK leaves it to commit alone (rule 21).
  */
 import type { OpenTransaction, Save, SaveAnswer } from '../../store.js'

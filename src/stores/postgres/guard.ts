@@ -3,7 +3,7 @@
  * attempt has settled (rule 21).
  *
  * The work's own ROLLBACK would let our save commit alone (a 201 stored without an effect); its own COMMIT frees the lock (two effects);
- * a statement sent after the end runs in the next intent's transaction on the same client. All three were seen (POSTGRES.md). The save proves
+ * a statement sent after the end runs in the next intent's transaction on the same client. All three were seen under load. The save proves
  * the transaction by itself; the guard tells the author of the work at the line that is wrong.
  */
 import { fail } from '../../errors.js'

@@ -7,7 +7,7 @@ import { flagAt, integerAt, seenRecord } from './rows.js'
 import type { Statements } from './statements.js'
 
 /**
- * A claim comes back empty when a rival commits between its snapshot and its insert; the next one sees it (SPEED.md). Three, because
+ * A claim comes back empty when a rival commits between its snapshot and its insert; the next one sees it. Three, because
  * what is still empty then is held by a transaction, which no asking shortens.
  */
 const claimRounds = 3

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Call, Connections, Flown, Result } from './driver.js'
 import { explained, isConflict, isConnectionFault } from './sql-state.js'
 
-/** Tries of a statement that met a rival under a session default of SERIALIZABLE: it wrote nothing (F069). */
+/** Tries of a statement that met a rival under a session default of SERIALIZABLE: it wrote nothing. */
 const conflictTries = 6
 /** Longest pause before the next try, in ms; doubled each time, with full jitter. */
 const conflictPauseMs = 5

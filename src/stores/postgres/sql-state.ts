@@ -31,7 +31,7 @@ export function isConnectionFault(error: unknown): boolean {
   return ['25006', '0A000', '26000', '42P05'].includes(code)
 }
 
-/** Whether the statement met a rival and wrote nothing, so that it may be sent again as it is (F069). */
+/** Whether the statement met a rival and wrote nothing, so that it may be sent again as it is. */
 export function isConflict(error: unknown): boolean {
   const code = sqlState(error)
   return code === '40001' || code === '40P01'

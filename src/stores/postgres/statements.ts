@@ -92,7 +92,7 @@ function transactionStatements(table: string, isolation: Isolation) {
     guardIdle: named(`select ${marker}, set_config('idle_in_transaction_session_timeout', $1, true)`),
     lookUp: named(`select ${seenColumns('i', '$3')} from ${table} i where i.key = $1 and i.scope = $2`),
     insertDone: named(insertDone),
-    /** Where a dead row was seen: conditional on exactly that row, still dead. An upsert always would cost 7 % (POSTGRES.md). */
+    /** Where a dead row was seen: conditional on exactly that row, still dead. An upsert always would cost 7 % of the throughput. */
     replaceDone: named(`${insertDone}
       on conflict (key, scope) do update set
         owner = case when i.owner = $9::uuid and i.generation = $10::bigint and ${replaceable('i', '$11')}
@@ -121,7 +121,7 @@ function leaseStatements(table: string) {
   const ours = 'key = $1 and scope = $2 and owner = $3::uuid and state = 1'
   return {
     /**
-     * Claim or read in one statement; empty when a rival committed between its snapshot and its insert (SPEED.md), or when a
+     * Claim or read in one statement; empty when a rival committed between its snapshot and its insert, or when a
      * transaction holds the identity. The shared lock is free among lease-mode claims; it fails only while a transaction-mode
      * attempt runs, whose uncommitted row the INSERT would otherwise wait for (rule 6).
      */
@@ -135,7 +135,7 @@ function leaseStatements(table: string) {
       union all
       select false, ${seenColumns('i', '$6')} from ${table} i
         where i.key = $1 and i.scope = $2 and not exists (select from taken)`),
-    /** Takes over exactly what was seen. A locked row is a held row: waiting for it drained a pool for 1.5 s (POSTGRES.md). */
+    /** Takes over exactly what was seen. A locked row is a held row: waiting for it drained a pool of three for 1.5 s. */
     takeOver: named(`with seen as (select i.key, i.scope from ${table} i
         where i.key = $1 and i.scope = $2 and i.owner = $3::uuid and i.generation = $4::bigint
           and ${replaceable('i', '$8')} and pg_try_advisory_xact_lock_shared($9::bigint)
@@ -176,7 +176,7 @@ function upkeepStatements(table: string) {
   return {
     /**
      * Locks what it selects and repeats the whole condition: without either, 95 records that had just been renewed were removed in
-     * 15 s (POSTGRES.md). `array(…)` runs once; as a joined subquery its LIMIT could be applied again and again.
+     * 15 s of ordinary load. `array(…)` runs once; as a joined subquery its LIMIT could be applied again and again.
      */
     sweep: named(`delete from ${table} where ctid = any(array(
         select ctid from ${table} where ${past} order by ends_at limit $1::bigint for update skip locked))

@@ -16,7 +16,7 @@ import {
 } from './requests.js'
 import { fresh, type Room } from './room.js'
 
-/** F001 and F004: as many as a double click, a retry storm, and a queue that comes back. */
+/** As many as a double click, a retry storm, and a queue that comes back. */
 export const crowds = [5, 50, 500] as const
 
 export const claimCases: readonly StoreCase[] = [

@@ -8,7 +8,7 @@ import { fresh } from './room.js'
 /** One code point beyond the 16 bits of a code unit, four bytes in UTF-8. */
 const astral = '\u{1f511}'
 
-/** Keys that some collation, padding, folding, prefix index or number format takes for one another (F035, F036, F044). */
+/** Keys that some collation, padding, folding, prefix index or number format takes for one another. */
 function confusable(prefix: string): readonly string[] {
   const long = `${prefix}-${'x'.repeat(128)}`
   return [

@@ -116,7 +116,7 @@ export const takeOverCases: readonly StoreCase[] = [
   }),
 ]
 
-/** What a zombie tries when another attempt owns the record (F007, F008). */
+/** What a zombie tries when another attempt owns the record. */
 export const lateOwnerCases: readonly StoreCase[] = [
   test(3, 'a late owner cannot overwrite, release or renew what was taken over', [], async (room) => {
     const { store } = room
