@@ -1,4 +1,4 @@
-/** The state table of the design, row by row: what a caller does on what it saw. */
+/** The state table of docs/rules.md, row by row: what a caller does on what it saw. */
 import { expect, test } from 'vitest'
 import { type Ask, decide, retryAfterHeldMs, settle } from '../../dist/protocol.js'
 import type { RecordState, SeenRecord } from '../../dist/store.js'

@@ -1,4 +1,4 @@
-/** Lease mode when renewals, completions and their answers get lost (rules 2, 3, 8, 10, 18; F007, F010, F019, F029). */
+/** Lease mode when renewals, completions and their answers get lost (rules 2, 3, 8, 10 and 18). */
 import { type EventName, type LeaseAttempt, retrysafe, type Store } from 'retrysafe'
 import { type MemoryStore, type MemoryTx, memory } from 'retrysafe/memory'
 import { movableClock, seededRandom } from 'retrysafe/testing'
@@ -199,7 +199,7 @@ test.each(['before', 'after'] as const)(
   },
 )
 
-test('while a completion keeps failing the answer is withheld, then 503; the claim is not released (F019)', async () => {
+test('while a completion keeps failing the answer is withheld, then 503; the claim is not released', async () => {
   const { safe, other, clock, store } = setUp((real) => ({
     complete: () => Promise.reject(new Error('disk full')),
     renew: failing(real.renew, 1000, 'before'),

@@ -1,4 +1,4 @@
-/** Attempts of one intent in one process share one claim and one bounded wait (rule 6, F004, F045). */
+/** Attempts of one intent in one process share one claim and one bounded wait (rule 6). */
 import { retrysafe } from 'retrysafe'
 import { memory } from 'retrysafe/memory'
 import { movableClock, seededRandom } from 'retrysafe/testing'

@@ -1,4 +1,4 @@
-/** Transaction mode at its hard moments: commits of unclear end, rivals, time limits, failures (rules 1, 10, 11, 21; F020, F024, F072, F080). */
+/** Transaction mode at its hard moments: commits of unclear end, rivals, time limits, failures (rules 1, 10, 11 and 21). */
 import { type EventName, retrysafe } from 'retrysafe'
 import { type MemoryTx, memory } from 'retrysafe/memory'
 import { movableClock, seededRandom } from 'retrysafe/testing'
@@ -142,7 +142,7 @@ test('past the point of no return a failure is kept alone: its writes are undone
   expect(effects).toEqual([])
 })
 
-test('work that takes too long is rolled back, told so, and cannot write afterwards (F072)', async () => {
+test('work that takes too long is rolled back, told so, and cannot write afterwards', async () => {
   const { safe, clock, effects, order } = setUp({}, { workTimeoutMs: 200 })
   let wake: () => void = () => undefined
   const zombie: { error?: unknown } = {}

@@ -1,4 +1,4 @@
-/** Clocks that disagree: time zones, and processes a long way off (F013, F014). The store's clock judges. */
+/** Clocks that disagree: time zones, and processes a long way off. The store's clock judges. */
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'

@@ -1,4 +1,4 @@
-/** kill -9 of the service at each point of a request, then retry: one effect, one answer (F005, F020, F022). */
+/** kill -9 of the service at each point of a request, then retry: one effect, one answer. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
 import {

@@ -1,4 +1,4 @@
-/** The caller hangs up at a random moment and retries: the work is neither cancelled nor done twice (F103). */
+/** The caller hangs up at a random moment and retries: the work is neither cancelled nor done twice. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'

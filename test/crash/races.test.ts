@@ -1,4 +1,4 @@
-/** The concurrent test, at size: 5, 50 and 500 attempts on one key, in one process and in four (F001, F004). */
+/** The concurrent test, at size: 5, 50 and 500 attempts on one key, in one process and in four. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
 import {

@@ -1,4 +1,4 @@
-/** Who may import whom (section 5 of the design): a wrong arrow is how protocol leaks into adapters. */
+/** Who may import whom: a wrong arrow is how protocol leaks into adapters. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** What a handler returns (rule 12; F053, F060), and what is refused where it is written down. */
+/** What a handler returns (rule 12), and what is refused where it is written down. */
 import { describe, expect, test } from 'vitest'
 import { keptNames, keptReply } from '../../dist/http/headers.js'
 import { isReply, reply } from '../../dist/http/reply.js'

@@ -1,6 +1,6 @@
 /**
  * A failure that is kept is saved alone: the work's writes are undone, and no rival gets in between, with and without a savepoint
- * (rule 11, F024). No lock of the session outlives the attempt.
+ * (rule 11). No lock of the session outlives the attempt.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addEffect, type Bench, beginRequest, freshKey, openBench, until, wish } from './harness.js'

@@ -1,4 +1,4 @@
-/** The same answers in every time zone of the server's session and of this process (F013). */
+/** The same answers in every time zone of the server's session and of this process. */
 import { afterEach, expect, test } from 'vitest'
 import { attempt, type Bench, claimRequest, expire, freshKey, openBench } from './harness.js'
 

@@ -1,4 +1,4 @@
-/** What a user may have set and must make no difference: isolation, time zone, prepared statements, how bytes are printed (F013, F069). */
+/** What a user may have set and must make no difference: isolation, time zone, prepared statements, how bytes are printed. */
 import { describe } from 'vitest'
 import { postgresSuite } from './postgres-suite.js'
 

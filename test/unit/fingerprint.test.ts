@@ -190,7 +190,7 @@ describe('a stored fingerprint', () => {
     expect(fingerprint.matches(json('{ "a": 1 }').bytes())).toBe(true)
   })
 
-  // Written by version 1 and frozen: a record of today must be recognised by every later release (F048).
+  // Written by version 1 and frozen: a record of today must be recognised by every later release.
   test.each([
     [
       'JSON',

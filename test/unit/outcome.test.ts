@@ -188,7 +188,7 @@ describe('an outcome that cannot be kept', () => {
   })
 })
 
-/** Written by version 1 and frozen: later releases must read every one of them (F048, F061). Never edit, only append. */
+/** Written by version 1 and frozen: later releases must read every one of them. Never edit, only append. */
 const frozen: readonly (readonly [what: string, record: string, outcome: Outcome])[] = [
   [
     'a value',

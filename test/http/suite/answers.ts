@@ -1,4 +1,4 @@
-/** What is answered, however a handler says it, and that a replay is equal to it (rules 9, 11, 12; F026, F050 to F060). */
+/** What is answered, however a handler says it, and that a replay is equal to it (rules 9, 11 and 12). */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

@@ -1,4 +1,4 @@
-/** What a request says: reading its body, handing it on, and comparing it (rule 15; F041, F042, F045 to F049). */
+/** What a request says: reading its body, handing it on, and comparing it (rule 15). */
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import multer from 'multer'

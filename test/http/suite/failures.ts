@@ -1,4 +1,4 @@
-/** What fails, whose failure it is, and who hears of it (rules 8, 17; F001, F027, F028, F040, F045, F061, F067). */
+/** What fails, whose failure it is, and who hears of it (rules 8 and 17). */
 import type { RequestHandler } from 'express'
 import { idempotent } from 'retrysafe/express'
 import { type MemoryStore, memory } from 'retrysafe/memory'

@@ -1,4 +1,4 @@
-/** Clients that hang up, at any moment: neither the work nor its outcome depends on them (rule 8; F051, F054, F103). */
+/** Clients that hang up, at any moment: neither the work nor its outcome depends on them (rule 8). */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

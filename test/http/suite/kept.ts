@@ -1,4 +1,4 @@
-/** What is kept of an end, and whose writes stand (rules 11, 26; F020, F023 to F025). */
+/** What is kept of an end, and whose writes stand (rules 11 and 26). */
 import type { ErrorRequestHandler, RequestHandler } from 'express'
 import { idempotent } from 'retrysafe/express'
 import { afterEach, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Whose request it is: method, key, scope and operation (rules 14, 15; F030, F032 to F038, F067). */
+/** Whose request it is: method, key, scope and operation (rules 14 and 15). */
 import { idempotent } from 'retrysafe/express'
 import { afterEach, describe, expect, test } from 'vitest'
 import { reply } from '../../../dist/http/reply.js'
