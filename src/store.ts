@@ -15,7 +15,7 @@
  *   lesser of the store's clock and the caller's plus {@link clockToleranceMs} has passed its end (rule 5).
  * - Equality of key, scope and fingerprint is equality of bytes, whatever the collation (rule 14).
  *
- * Exceptions are for broken things: no connection, a record that cannot be read. Abilities beyond the five
+ * Exceptions are for broken things: no connection, a record that cannot be read. Abilities beyond the seven
  * basic functions are said by presence.
  */
 

@@ -21,7 +21,7 @@ test('every link of a page leads to a file', () => {
 test('every page for users has an example that is run', () => {
   const forUsers = [
     'README.md',
-    ...pages().filter((page) => /^docs\/(?!api|architecture|dependencies|errors)/.test(page)),
+    ...pages().filter((page) => /^docs\/(?!api|architecture|dependencies|errors|rules)/.test(page)),
   ]
   const running = allBlocks().filter(({ run }) => run !== undefined)
   expect(forUsers.length).toBeGreaterThan(6)
