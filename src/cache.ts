@@ -13,7 +13,6 @@ export interface Cache {
   get(name: string): Stored | undefined
   /** Remembers an outcome until `untilMs` on the monotonic clock. */
   put(name: string, stored: Stored, untilMs: number): void
-  forget(name: string): void
 }
 
 /** What an entry costs besides its outcome and its name, roughly: the map's slot and the objects around it. */
@@ -41,7 +40,7 @@ export function createCache(clock: Clock, maxBytes: number): Cache {
     const cost = overheadBytes + name.length * 2 + stored.outcome.length + stored.fingerprint.length
     if (cost > maxBytes) return
     forget(name)
-    entries.set(name, { stored, untilMs, bytes: cost })
+    entries.set(name, { stored: ownCopy(stored), untilMs, bytes: cost })
     bytes += cost
     for (const oldest of entries.keys()) {
       if (bytes <= maxBytes) break
@@ -56,5 +55,10 @@ export function createCache(clock: Clock, maxBytes: number): Cache {
     bytes -= entry.bytes
   }
 
-  return { get, put, forget }
+  return { get, put }
+}
+
+/** Bytes of its own: a view would keep the whole block alive that it was cut from, and the limit would be none. */
+function ownCopy({ outcome, fingerprint, generation }: Stored): Stored {
+  return { outcome: Uint8Array.from(outcome), fingerprint: Uint8Array.from(fingerprint), generation }
 }

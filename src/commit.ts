@@ -12,8 +12,8 @@ import type { OpenTransaction, SaveAnswer, Transactions } from './store.js'
 
 export interface Commit<Tx> {
   commit<Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value>
-  /** Refuses further commits and waits for one under way. */
-  close(): Promise<void>
+  /** Refuses further commits and waits for one under way, at most `limitMs`; then its connection is given up, and it cannot land. */
+  close(limitMs: number): Promise<void>
   /** The outcome, once it is durable. */
   outcome(): Uint8Array | undefined
   value(): unknown
@@ -30,6 +30,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
   let refused = false
   let closed = false
   let running: Promise<unknown> | undefined
+  let opened: OpenTransaction<Tx> | undefined
 
   async function commit<Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value> {
     const { transactions } = engine.store
@@ -64,6 +65,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     const open = await transactions
       .open(owned, Math.max(1, Math.ceil(lease.leftMs()) + call.policy.leaseMs))
       .catch(unreachable)
+    opened = open
     const { written, bytes } = await writeThrough(open, write)
     const { retainMs } = call.policy
     lease.completing = true
@@ -161,9 +163,13 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     throw fail('STORE_UNAVAILABLE', { cause: error })
   }
 
-  async function close(): Promise<void> {
+  async function close(limitMs: number): Promise<void> {
     closed = true
-    await running
+    if (running === undefined) return
+    const stop = new AbortController()
+    await Promise.race([running, sleep(engine.clock, limitMs, stop.signal)])
+    stop.abort()
+    if (running !== undefined) await opened?.rollback('abandon')
   }
 
   return {

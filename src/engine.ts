@@ -69,7 +69,7 @@ export async function shared<Tx, Value>(
 ): Promise<Answer<Value>> {
   const { sharing, cache } = engine
   const name = nameOf(call)
-  const lead = cache?.get(name) ?? sharing.lead(name, call.fingerprint)
+  const lead = cache?.get(name) ?? sharing.lead(name, call.fingerprint, call.policy.waitMs)
   const joined = lead ?? (await follow(engine, call, name))
   if (!isLead(joined)) return replay(engine, call, checked(engine, call, joined))
   try {
@@ -113,15 +113,36 @@ export async function replay<Tx, Value>(
   call: Call<Value>,
   stored: Stored,
 ): Promise<Answer<Value>> {
-  const outcome = decodeOutcome(stored.outcome)
-  if (call.policy.mayReplay !== undefined) {
-    const { key } = call.identity
-    const { scope, operation, context } = call
-    const record = { key, scope, operation, generation: stored.generation, status: statusOf(outcome) }
-    if (!(await call.policy.mayReplay(record, context))) throw fail('REPLAY_REFUSED')
-  }
+  const outcome = await replayable(call, stored)
   if (outcome.kind !== 'unreplayable') engine.events.emit('replayed', eventOf(call, stored))
   return { value: call.format.toValue(outcome), replayed: true }
+}
+
+/** Decodes a stored outcome, if this caller may have it. */
+export async function replayable(call: ResolvedIntent, stored: Stored): Promise<Outcome> {
+  const outcome = decodeOutcome(stored.outcome)
+  const { mayReplay } = call.policy
+  if (mayReplay === undefined) return outcome
+  const { key } = call.identity
+  const { scope, operation, context } = call
+  const record = { key, scope, operation, generation: stored.generation, status: statusOf(outcome) }
+  if (!(await mayReplay(record, context))) throw fail('REPLAY_REFUSED')
+  return outcome
+}
+
+/** Moves what a silent owner left to `unknown`. False: it has spoken meanwhile, look again (rule 3). */
+export async function abandon<Tx>(
+  engine: Engine<Tx>,
+  call: ResolvedIntent,
+  seen: SeenRecord,
+): Promise<boolean> {
+  const { owner, generation } = seen
+  try {
+    const { retainMs } = call.policy
+    return await engine.store.abandon({ identity: call.identity, owner, generation, retainMs })
+  } catch (error) {
+    throw storeFailure(engine, 'abandon', error)
+  }
 }
 
 /** A record that is done, as something to replay. */

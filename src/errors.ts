@@ -47,7 +47,7 @@ export const errorTable = {
   },
   IN_PROGRESS: {
     status: 409,
-    title: 'The first attempt is still running',
+    title: 'The first attempt may still be running',
     advice: 'Wait for Retry-After, then send the same request with the same key again.',
     retryable: true,
   },
@@ -80,6 +80,13 @@ export const errorTable = {
     title: 'Nobody can tell whether the work took effect',
     advice:
       'Do not send the request again. The operator of the service resolves it after looking at its effects.',
+    retryable: false,
+  },
+  REPLY_TOO_LARGE: {
+    status: 500,
+    title: 'The reply is too large to be held back until the commit',
+    advice:
+      'Nothing was stored. Use mode lease for this route, or answer with a link and stream from a route that only reads.',
     retryable: false,
   },
   SCOPE_INVALID: {

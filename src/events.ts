@@ -2,6 +2,7 @@
  * Events: what happened to an intent, for logs, counters and alerts. No event carries a key, a scope, a body or an outcome: a
  * record is named by a digest that is the same in every process.
  */
+import type { ErrorCode, RetrysafeError } from './errors.js'
 
 /** What most events tell. */
 export interface IntentEvent {
@@ -42,6 +43,16 @@ export interface EventMap {
   txUnused: IntentEvent
   /** This process's clock and the store's are further apart than retention tolerates (rule 5). */
   clockGap: { readonly gapMs: number }
+  /**
+   * A caller was answered with an error of ours from 500 up; the document says only its code. `error` has the rest, and in `cause` what the
+   * driver or the work threw, for your log. `record` is absent where it failed before there was an intent.
+   */
+  failed: {
+    readonly record?: string
+    readonly operation: string | undefined
+    readonly code: ErrorCode
+    readonly error: RetrysafeError
+  }
   /** The store failed; what the caller was told depends on `onStoreDown`. */
   storeError: { readonly during: string; readonly error: unknown }
 }
@@ -69,6 +80,7 @@ export const eventNames: readonly EventName[] = [
   'swept',
   'txUnused',
   'clockGap',
+  'failed',
   'storeError',
 ]
 

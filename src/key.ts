@@ -11,7 +11,7 @@ import type { ErrorCode } from './errors.js'
 import { fail } from './errors.js'
 
 /** Code points of a key or of a scope: what Stripe takes, and what a MySQL utf8mb4 index holds twice. */
-const longestName = 255
+export const longestName = 255
 /** An operation is a name in the source, and joins the scope in one column. */
 const longestOperation = 64
 /** A quoted key of 255 escaped characters has 512; above this a header is refused unread, however long it is. */

@@ -2,7 +2,7 @@
  * Takes a claim in lease mode: in one command where the intent is new, by compare-and-swap where an owner is gone.
  */
 import type { ResolvedIntent } from './attempt.js'
-import { askOf, type Engine, eventOf, storeFailure, watchClock } from './engine.js'
+import { abandon, askOf, type Engine, eventOf, storeFailure, watchClock } from './engine.js'
 import { armed, hit } from './failpoints.js'
 import { type Decision, decide } from './protocol.js'
 import type { Lead } from './sharing.js'
@@ -49,6 +49,7 @@ async function claim<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Clai
   if (armed()) await hit('lease.claimed')
   if (answer.claimed) return { ...answer, owner: request.owner, sentAt }
   watchClock(engine, answer.seen)
+  if (answer.seen === undefined) return { do: 'refuse', because: 'held', seen: undefined }
   const decision = decide(answer.seen, askOf(call, request.owner, true))
   switch (decision.do) {
     case 'own':
@@ -62,10 +63,11 @@ async function claim<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Clai
       return { ...granted, owner: request.owner, sentAt }
     }
     case 'abandon': {
-      const { owner, generation } = decision.seen
       if (armed()) await hit('lease.abandon')
-      await store.abandon({ identity: call.identity, owner, generation, retainMs: call.policy.retainMs })
+      const gone = await abandon(engine, call, decision.seen)
       if (armed()) await hit('lease.abandoned')
+      // Not abandoned: its owner has spoken meanwhile, and the next round sees what it said.
+      if (!gone) return { do: 'run' }
       return { do: 'refuse', because: 'unknown', seen: decision.seen }
     }
     case 'run':

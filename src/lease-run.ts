@@ -17,12 +17,11 @@ export function runLease<Tx, Value>(
   work: LeaseWork<Tx, Value>,
 ): Promise<Answer<Value>> {
   return shared(engine, call, async (lead) => {
-    const until = lead.startedAt + call.policy.waitMs
     // Polling reads; only a look that found the intent free claims (rule 6).
     let look: 'claim' | 'find' = looksFirst(engine, call) ? 'find' : 'claim'
     for (let looks = 0; ; looks += 1) {
       const found = await tell(engine, call, lead, look)
-      if (found === 'down') return unprotected(engine, call, work)
+      if (found === 'down') return unprotected(engine, call, work, lead)
       if ('sentAt' in found) return perform(engine, call, work, lead, found)
       if (found.do === 'replay') {
         const stored = storedOf(found.seen)
@@ -33,7 +32,7 @@ export function runLease<Tx, Value>(
         look = 'claim'
         continue
       }
-      await waitOrThrow(engine, call, found, lead, until, looks)
+      await waitOrThrow(engine, call, found, lead, looks)
       look = 'find'
     }
   })
@@ -45,10 +44,9 @@ async function waitOrThrow<Tx>(
   call: ResolvedIntent,
   decision: Decision & { do: 'refuse' },
   lead: Lead,
-  until: number,
   looks: number,
 ): Promise<void> {
-  const leftMs = until - engine.clock.monotonic()
+  const leftMs = lead.until - engine.clock.monotonic()
   if (decision.because !== 'held' || leftMs <= 0) {
     const error = refusal(engine, call, decision.because, decision.seen)
     lead.end({ kind: 'refused', error })

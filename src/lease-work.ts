@@ -64,7 +64,7 @@ export async function perform<Tx, Value>(
     lease,
     commit: createCommit(engine, call, lease),
   }
-  lead.working()
+  lead.working(lease.leftMs)
   engine.events.emit('claimed', eventOf(call, claimed))
   const { base, noReturn } = attemptFor(call, claimed, lease.signal)
   // Not beyond the time limit and one more lease: by then the claim is lost.
@@ -72,7 +72,7 @@ export async function perform<Tx, Value>(
   try {
     if (armed()) await hit('lease.work')
     const end = await endWithin(engine.clock, limitMs, () => work({ ...base, commit: held.commit.commit }))
-    await held.commit.close()
+    await held.commit.close(end === undefined ? 0 : policy.leaseMs)
     if (armed()) await hit('lease.worked')
     return await settleWork(held, end, noReturn())
   } finally {
@@ -85,12 +85,12 @@ async function settleWork<Tx, Value>(
   end: End<Value> | undefined,
   noReturn: boolean,
 ): Promise<Answer<Value>> {
-  const { call, commit, lease } = held
+  const { call, commit } = held
   const committed = commit.outcome()
   // After commit the intent is done with commit's value, whatever the work returned or threw (rule 26).
   if (committed !== undefined) return stored(held, committed, { value: commit.value() as Value })
-  const lost = commit.undecided() || commit.refused() || lease.isLost()
-  if (end === undefined || lost) return adopt(held, end)
+  // A lease that seems lost is no reason: the write below is conditional, and finished work is not thrown away unasked.
+  if (end === undefined || commit.undecided() || commit.refused()) return adopt(held, end)
   const ended = tryJudge(call, end, noReturn)
   if ('error' in ended) return release(held, ended)
   if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
@@ -189,15 +189,19 @@ export async function unprotected<Tx, Value>(
   engine: Engine<Tx>,
   call: Call<Value>,
   work: LeaseWork<Tx, Value>,
+  lead: Lead,
 ): Promise<Answer<Value>> {
-  const attempt: LeaseAttempt<Tx> = {
-    key: call.identity.key,
-    scope: call.scope,
-    attempt: 1,
-    generation: engine.clock.now() * 1000,
-    signal: new AbortController().signal,
-    keepFailure: () => undefined,
-    commit: () => Promise.reject(fail('STORE_UNAVAILABLE', { detail: 'this attempt runs unprotected' })),
+  lead.working()
+  const control = new AbortController()
+  const granted = { generation: Math.floor(engine.clock.now() * 1000), attempts: 1 }
+  const { base } = attemptFor(call, granted, control.signal)
+  const commit = () => Promise.reject(fail('STORE_UNAVAILABLE', { detail: 'this attempt runs unprotected' }))
+  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, commit }))
+  if (end === undefined) {
+    const error = fail('WORK_TIMEOUT')
+    control.abort(error)
+    throw error
   }
-  return { value: await work(attempt), replayed: false }
+  if ('error' in end) throw end.error
+  return { value: end.value, replayed: false }
 }

@@ -59,6 +59,7 @@ interface Kept extends Lease {
 export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events): Keeper {
   const kept = new Set<Kept>()
   let cancelRound: (() => void) | undefined
+  let closed = false
 
   function keep(terms: LeaseTerms): Lease {
     const lease = createLease(terms, clock, (gone) => {
@@ -72,6 +73,7 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
   function plan(): void {
     cancelRound?.()
     cancelRound = undefined
+    if (closed) return
     const waiting = [...kept].filter((lease) => !lease.renewing)
     if (waiting.length === 0) return
     const next = Math.min(...waiting.map((lease) => lease.renewAt))
@@ -119,9 +121,10 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
     })
   }
 
+  /** Ends the renewals. Leases under way run out by themselves, and their work is told in time. */
   function close(): void {
+    closed = true
     cancelRound?.()
-    for (const lease of [...kept]) lease.stop()
   }
 
   return { keep, close }
@@ -170,8 +173,9 @@ function createLease(terms: LeaseTerms, clock: Clock, remove: (lease: Kept) => v
   }
 
   function check(): void {
-    if (lease.isLost()) lose()
-    if (lost) throw fail('LEASE_LOST')
+    if (!lease.isLost()) return
+    lose()
+    throw fail('LEASE_LOST')
   }
 
   /** The work has had its time: it is told so, and the lease is left to run out, so that another attempt can take over. */

@@ -5,8 +5,8 @@
  * outcome only; when the leader ends without one, the followers are woken and one of them leads next. The entry lives exactly as long as its
  * leader is under way, so a failure leaves nothing behind.
  */
-import { type Clock, sleep } from './clock.js'
-import { fail } from './errors.js'
+import type { Clock } from './clock.js'
+import { fail, isRetrysafeError } from './errors.js'
 import type { Fingerprint } from './fingerprint.js'
 import { retryAfterHeldMs } from './protocol.js'
 
@@ -27,17 +27,19 @@ export type LeadEnd =
 export interface Lead {
   /** Monotonic time at which it began. */
   readonly startedAt: number
+  /** Monotonic time until which it may wait for another owner. */
+  readonly until: number
   /** Another owner, elsewhere, holds the intent; the leader waits. `fingerprint` is the running one where it can be seen. */
   waiting(fingerprint: Uint8Array | undefined, leftMs: number | undefined): void
-  /** The claim is the leader's; its work runs. */
-  working(): void
+  /** The claim is the leader's; its work runs. `leftMs` tells what is left of its lease, where it has one. */
+  working(leftMs?: () => number): void
   /** Lets the followers go. Only the first call counts. */
   end(end: LeadEnd): void
 }
 
 export interface Sharing {
   /** Becomes the leader, or undefined: somebody leads already. */
-  lead(name: string, fingerprint: Fingerprint): Lead | undefined
+  lead(name: string, fingerprint: Fingerprint, waitMs: number): Lead | undefined
   /** Waits as a follower until a stored outcome is there, until it may lead itself, or until `waitMs` is over. */
   follow(name: string, fingerprint: Fingerprint, waitMs: number): Promise<Lead | Stored>
 }
@@ -46,7 +48,7 @@ interface Entry {
   phase: 'claiming' | 'waiting' | 'working' | 'ended'
   readonly fingerprint: Fingerprint
   heldFingerprint: Uint8Array | undefined
-  heldLeftMs: number | undefined
+  heldLeftMs: () => number | undefined
   end: LeadEnd
   /** Followers, to be called at the next change; there are none in most cases, and then nothing is paid for them. */
   followers: (() => void)[] | undefined
@@ -63,28 +65,28 @@ export function createSharing(clock: Clock): Sharing {
     const until = clock.monotonic() + waitMs
     for (;;) {
       const entry = entries.get(name)
-      if (entry === undefined) return start(name, fingerprint)
+      if (entry === undefined) return start(name, fingerprint, until)
       const leftMs = until - clock.monotonic()
       if (entry.phase === 'working' || entry.phase === 'waiting') refuseIfUseless(entry, fingerprint, leftMs)
       // A claim under way is not "running" yet: whoever follows it waits for the store's word, as it would have to on its own.
       if (entry.phase === 'claiming') await changed(entry)
       else await changedWithin(clock, entry, leftMs)
       if (entry.phase !== 'ended') continue
-      const stored = take(entry, fingerprint)
+      const stored = take(entry, fingerprint, until - clock.monotonic())
       if (stored !== undefined) return stored
     }
   }
 
-  function lead(name: string, fingerprint: Fingerprint): Lead | undefined {
-    return entries.has(name) ? undefined : start(name, fingerprint)
+  function lead(name: string, fingerprint: Fingerprint, waitMs: number): Lead | undefined {
+    return entries.has(name) ? undefined : start(name, fingerprint, clock.monotonic() + waitMs)
   }
 
-  function start(name: string, fingerprint: Fingerprint): Lead {
+  function start(name: string, fingerprint: Fingerprint, until: number): Lead {
     const entry: Entry = {
       phase: 'claiming',
       fingerprint,
       heldFingerprint: undefined,
-      heldLeftMs: undefined,
+      heldLeftMs: () => undefined,
       end: { kind: 'nothing' },
       followers: undefined,
     }
@@ -101,12 +103,16 @@ export function createSharing(clock: Clock): Sharing {
 
     return {
       startedAt: clock.monotonic(),
+      until,
       waiting: (heldFingerprint, leftMs) => {
         entry.heldFingerprint = heldFingerprint
-        entry.heldLeftMs = leftMs
+        entry.heldLeftMs = () => leftMs
         move('waiting')
       },
-      working: () => move('working'),
+      working: (leftMs) => {
+        entry.heldLeftMs = leftMs ?? (() => undefined)
+        move('working')
+      },
       end: (end) => {
         if (entry.phase !== 'ended') entry.end = end
         move('ended')
@@ -124,31 +130,57 @@ function changed(entry: Entry): Promise<void> {
   })
 }
 
-async function changedWithin(clock: Clock, entry: Entry, leftMs: number): Promise<void> {
-  const stop = new AbortController()
-  await Promise.race([changed(entry), sleep(clock, leftMs, stop.signal)])
-  stop.abort()
+function changedWithin(clock: Clock, entry: Entry, leftMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(leftMs, () => {
+      // A hot key would collect those who have given up, for as long as its leader works.
+      entry.followers = entry.followers?.filter((one) => one !== go)
+      resolve()
+    })
+    function go(): void {
+      cancel()
+      resolve()
+    }
+    entry.followers ??= []
+    entry.followers.push(go)
+  })
 }
 
 /** Refuses a follower that cannot gain by waiting: another request under the same key, or no time left (rule 16). */
 function refuseIfUseless(entry: Entry, fingerprint: Fingerprint, leftMs: number): void {
   const running = entry.phase === 'working' ? entry.fingerprint.bytes() : entry.heldFingerprint
   if (running !== undefined && !fingerprint.matches(running)) throw fail('KEY_REUSED')
-  if (leftMs <= 0) throw fail('IN_PROGRESS', { retryAfterMs: retryAfterHeldMs(entry.heldLeftMs) })
+  if (leftMs <= 0) throw fail('IN_PROGRESS', { retryAfterMs: retryAfterHeldMs(entry.heldLeftMs()) })
 }
 
 /** What an ended leader leaves for a follower; undefined: nothing, the follower has to ask for itself. */
-function take(entry: Entry, fingerprint: Fingerprint): Stored | undefined {
-  switch (entry.end.kind) {
+function take(
+  { end, fingerprint: led }: Entry,
+  fingerprint: Fingerprint,
+  leftMs: number,
+): Stored | undefined {
+  switch (end.kind) {
     case 'stored':
-      return entry.end.stored
-    case 'refused':
+      return end.stored
+    case 'refused': {
+      // The patience that has ended was the leader's own; a follower that has more of it asks again.
+      const waits = isRetrysafeError(end.error) && end.error.code === 'IN_PROGRESS' && leftMs > 0
       // The verdict on the leader's request says nothing about another request under the same key.
-      if (fingerprint.matches(entry.fingerprint.bytes())) throw entry.end.error
+      if (!waits && isSame(led, fingerprint)) throw end.error
       return undefined
+    }
     case 'nothing':
       return undefined
     default:
-      return entry.end satisfies never
+      return end satisfies never
+  }
+}
+
+/** Whether two requests mean the same; not if the leader's turned out to be malformed. */
+function isSame(led: Fingerprint, follower: Fingerprint): boolean {
+  try {
+    return follower.matches(led.bytes())
+  } catch {
+    return false
   }
 }

@@ -65,7 +65,8 @@ export interface ClaimRequest {
 
 export type ClaimAnswer =
   | { readonly claimed: true; readonly generation: number; readonly attempts: number }
-  | { readonly claimed: false; readonly seen: SeenRecord }
+  /** `seen` undefined: somebody holds the identity, and nothing more can be told. */
+  | { readonly claimed: false; readonly seen: SeenRecord | undefined }
 
 export interface TakeOverRequest extends ClaimRequest {
   /** Exactly what was seen; anything else in the store refuses the takeover. */

@@ -7,6 +7,7 @@
 import type { Answer, Call, Ended, ResolvedIntent, TransactionAttempt } from './attempt.js'
 import { sleep } from './clock.js'
 import {
+  abandon,
   askOf,
   type Engine,
   encode,
@@ -63,27 +64,30 @@ export function runTransaction<Tx, Value>(
       }
     }
     const owner = engine.random.ownerToken()
-    const until = lead.startedAt + call.policy.waitMs
     for (let looks = 0; ; looks += 1) {
       const open = await begin(engine, transactions, call, owner, lead)
       const control = new AbortController()
       const claim: Claim<Tx, Value> = { engine, transactions, call, owner, lead, open, control }
       try {
         const answer = await answerTo(claim, work)
+        if (answer === 'again') continue
         if (answer !== 'held') return answer
       } catch (error) {
         // Whatever was thrown, also by a callback of the user: no transaction stays open behind it. After a commit this does nothing.
         await open.rollback()
         throw error
       }
-      await waitFor(engine, call, open.seen, lead, until, looks)
+      await waitFor(engine, call, open.seen, lead, looks)
     }
   })
 }
 
 /** An outcome that stands already, found by a look. A look that fails says nothing: the claim will tell. */
 async function standing<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Stored | undefined> {
-  const seen = await engine.store.find(call.identity, engine.clock.now()).catch(() => undefined)
+  const seen = await engine.store.find(call.identity, engine.clock.now()).catch((error: unknown) => {
+    storeFailure(engine, 'find', error)
+    return undefined
+  })
   const decision = decide(seen, askOf(call, '', false))
   return decision.do === 'replay' ? storedOf(decision.seen) : undefined
 }
@@ -119,7 +123,7 @@ async function begin<Tx>(
 async function answerTo<Tx, Value>(
   claim: Claim<Tx, Value>,
   work: TransactionWork<Tx, Value>,
-): Promise<Answer<Value> | 'held'> {
+): Promise<Answer<Value> | 'held' | 'again'> {
   const { engine, call, owner, lead, open } = claim
   if (armed()) await hit('transaction.begun')
   const decision = decide(open.seen, askOf(call, owner, open.granted))
@@ -137,11 +141,12 @@ async function answerTo<Tx, Value>(
     case 'abandon': {
       await open.rollback()
       if (armed()) await hit('transaction.abandon')
-      const { owner: lost, generation } = decision.seen
-      const { identity, policy } = call
-      await engine.store.abandon({ identity, owner: lost, generation, retainMs: policy.retainMs })
+      const gone = await abandon(engine, call, decision.seen)
       if (armed()) await hit('transaction.abandoned')
-      throw refusal(engine, call, 'unknown', decision.seen)
+      if (!gone) return 'again'
+      const error = refusal(engine, call, 'unknown', decision.seen)
+      lead.end({ kind: 'refused', error })
+      throw error
     }
     case 'own':
       // A running row of ours can only be a lease under the same token, and tokens are drawn per call: treat it as anybody's.
@@ -165,10 +170,9 @@ async function waitFor<Tx>(
   call: ResolvedIntent,
   seen: SeenRecord | undefined,
   lead: Lead,
-  until: number,
   looks: number,
 ): Promise<void> {
-  const leftMs = until - engine.clock.monotonic()
+  const leftMs = lead.until - engine.clock.monotonic()
   if (leftMs <= 0) {
     const error = refusal(engine, call, 'held', seen)
     lead.end({ kind: 'refused', error })
@@ -190,15 +194,17 @@ async function perform<Tx, Value>(
   engine.events.emit('claimed', eventOf(call, granted))
   if (open.seen?.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
 
-  open.onLost((cause) =>
-    control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' })),
-  )
+  open.onLost((cause) => {
+    engine.events.emit('storeError', { during: 'work', error: cause })
+    control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' }))
+  })
   const { base, noReturn } = attemptFor(call, granted, control.signal, open.pin)
   if (armed()) await hit('transaction.work')
   const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, tx: open.tx }))
   if (end === undefined) {
     control.abort(fail('WORK_TIMEOUT'))
     await open.rollback('abandon')
+    engine.events.emit('released', eventOf(call, granted))
     throw fail('WORK_TIMEOUT', { detail: 'it was rolled back' })
   }
   await open.settle()
@@ -270,8 +276,10 @@ async function afterSave<Tx, Value>(
     case 'refused':
       return adopt(claim)
     case 'rolledBack':
+      engine.events.emit('released', eventOf(call, { generation: open.generation }))
       throw ofWork(claim, answer.error)
     case 'aborted':
+      engine.events.emit('released', eventOf(call, { generation: open.generation }))
       throw fail('TRANSACTION_ABORTED', { cause: answer.error })
     case 'ambiguous':
       engine.events.emit('storeError', { during: 'commit', error: answer.error })
@@ -315,13 +323,17 @@ async function readBack<Tx, Value>(
       return undefined
     })
     const seen = found?.seen
+    if (seen?.state === 'done' && seen.owner === owner) {
+      // Our own, however short its retention: what was committed was not rolled back.
+      finished(engine, call, lead, storedOf(seen))
+      engine.events.emit('completed', eventOf(call, seen))
+      return firstAnswer(call, outcome, end)
+    }
     if (seen?.state === 'done' && seen.live) {
       if (!call.fingerprint.matches(seen.fingerprint)) throw refusal(engine, call, 'mismatched', seen)
       const stored = storedOf(seen)
       lead.end({ kind: 'stored', stored })
-      if (seen.owner !== owner) return replay(engine, call, stored)
-      engine.events.emit('completed', eventOf(call, seen))
-      return firstAnswer(call, outcome, end)
+      return replay(engine, call, stored)
     }
     if (found?.undecided === false) throw fail('STORE_UNAVAILABLE', { detail: 'the work was rolled back' })
     if (engine.clock.monotonic() >= until)

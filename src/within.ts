@@ -6,11 +6,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Answer, Call } from './attempt.js'
-import { askOf, type Engine, encode, firstAnswer, refusalError, storedOf } from './engine.js'
+import { askOf, type Engine, encode, firstAnswer, refusalError, replayable, storedOf } from './engine.js'
 import { fail } from './errors.js'
 import { armed, hit } from './failpoints.js'
 import { keepsFailures } from './options.js'
-import { decodeOutcome } from './outcome.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { OpenTransaction, Transactions } from './store.js'
 import type { TransactionWork } from './transaction.js'
@@ -28,16 +27,19 @@ export function createWithin<Tx extends object>(
 ): Within<Tx> {
   /** The last intent under way in each transaction: savepoints nest, so two at a time would tear each other down. */
   const tails = new WeakMap<Tx, Promise<unknown>>()
-  const inside = new AsyncLocalStorage<Tx>()
+  const inside = new AsyncLocalStorage<ReadonlySet<Tx>>()
 
   return async function within(tx, call, work) {
-    if (inside.getStore() === tx) {
+    const around = inside.getStore() ?? new Set()
+    if (around.has(tx)) {
       throw fail('OPTION_INVALID', {
         detail: 'within is already running an intent in this transaction; it cannot be nested',
       })
     }
     const before = tails.get(tx) ?? Promise.resolve()
-    const run = before.then(() => inside.run(tx, () => runWithin(engine, transactions, tx, call, work)))
+    const run = before.then(() =>
+      inside.run(new Set(around).add(tx), () => runWithin(engine, transactions, tx, call, work)),
+    )
     tails.set(
       tx,
       run.catch(() => undefined),
@@ -75,7 +77,7 @@ async function runWithin<Tx, Value>(
         return answer
       }
       case 'replay':
-        return { value: call.format.toValue(decodeOutcome(storedOf(decision.seen).outcome)), replayed: true }
+        return { value: call.format.toValue(await replayable(call, storedOf(decision.seen))), replayed: true }
       case 'abandon':
         throw refusalError('unknown', decision.seen)
       case 'own':

@@ -102,6 +102,7 @@ async function underLease(store: PostgresStore<Tx>, key: string, note: string): 
   const answer = await store.claim(claim)
   if (!answer.claimed) {
     const { seen: record } = answer
+    if (record === undefined) return
     if (record.state === 'done') answered(key, String(record.outcome))
     if (record.state === 'done' || (record.state === 'running' && record.live)) return
     if ((await store.takeOver({ ...claim, seen: record })) === undefined) return

@@ -99,7 +99,7 @@ const plants: readonly (readonly [string, (real: MemoryStore) => Planted, string
         await turn()
         const answer = await real.claim(request)
         if (answer.claimed || seen !== undefined) return answer
-        return { claimed: true, generation: answer.seen.generation, attempts: 1 }
+        return { claimed: true, generation: answer.seen?.generation ?? 1, attempts: 1 }
       },
     }),
     'exactly one of 5 concurrent claims is granted to one client',

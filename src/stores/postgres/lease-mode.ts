@@ -1,5 +1,5 @@
 /** The functions of lease mode: each ONE statement through the pool, conditional on the owner token (rule 3). */
-import type { ClaimAnswer, ClaimRequest, SeenRecord, Store } from '../../store.js'
+import type { ClaimAnswer, ClaimRequest, Store } from '../../store.js'
 import { type Connections, call, wire } from './driver.js'
 import { latestMs, lockNumber, wholeMs } from './identity.js'
 import { once } from './once.js'
@@ -65,7 +65,8 @@ export function leaseMode(connections: Connections, statements: Statements, sche
       if (!flagAt(row, 0)) return { claimed: false, seen }
       return { claimed: true, generation: seen.generation, attempts: seen.attempts }
     }
-    return { claimed: false, seen: heldByTransaction(request) }
+    // A transaction-mode attempt holds the lock and has no record yet that anybody could see.
+    return { claimed: false, seen: undefined }
   }
 
   function send(asked: ReturnType<typeof call>) {
@@ -75,23 +76,5 @@ export function leaseMode(connections: Connections, statements: Statements, sche
   async function wrote(asked: ReturnType<typeof call>): Promise<boolean> {
     const { rows } = await send(asked)
     return rows.length > 0
-  }
-}
-
-/**
- * A transaction-mode attempt holds the lock and has no record yet that anybody could see. Said as a running record of the same
- * intent, because nothing else is known: a mismatch shows once it has committed (rule 16).
- */
-function heldByTransaction({ fingerprint, callerNowMs }: ClaimRequest): SeenRecord {
-  return {
-    state: 'running',
-    owner: '00000000-0000-0000-0000-000000000000',
-    generation: 0,
-    attempts: 1,
-    fingerprint,
-    live: true,
-    leftMs: 0,
-    hasSteps: false,
-    storeNowMs: callerNowMs,
   }
 }

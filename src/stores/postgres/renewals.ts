@@ -57,16 +57,18 @@ export function renewals(connections: Connections, statements: Statements, schem
     clearTimeout(idle)
     connection ??= dedicate()
     const mine = connection
+    let up = false
     const late = setTimeout(() => drop(mine), patienceMs).unref()
     try {
       const session = await Promise.race([mine, impatience(patienceMs)])
+      up = true
       const { results, failure } = await unconflicted(() => session.flight([asked]))
       if (failure === undefined) return results[0] ?? { rows: [], tag: '' }
       if (isConnectionFault(failure.error)) drop(mine)
       throw explained(failure.error, schema)
     } catch (error) {
-      // A connection that never came up, or died while it idled.
-      if (isConnectionFault(error)) drop(mine)
+      // A connection that never came up must not be waited for again, whatever kept it; nor one that died while it idled.
+      if (!up || isConnectionFault(error)) drop(mine)
       throw error
     } finally {
       clearTimeout(late)

@@ -1,5 +1,6 @@
 /** The form of an error of ours: `application/problem+json` with a link to the page about it (RFC 9457; IETF draft, section 2.7). */
 import { type ErrorCode, errorTable } from '../../errors.js'
+import { adviceFor } from '../../http/problem.js'
 import { equal, holds } from '../check.js'
 import type { Got } from './wire.js'
 
@@ -13,7 +14,7 @@ export function isProblem(got: Got, status: number, code: ErrorCode, key?: strin
   equal('the title', document.title, errorTable[code].title)
   const type = String(document.type)
   holds('the type names the code', type.endsWith(`/${code}`))
-  holds('the detail says what to do', String(document.detail).includes(errorTable[code].advice))
+  holds('the detail says what to do', String(document.detail).includes(adviceFor(code)))
   equal('the link', got.headers.link, `<${type}>; rel="describedby"`)
   equal('a cache', got.headers['cache-control'], 'no-store')
   equal('the marker', got.replayed, false)

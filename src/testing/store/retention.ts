@@ -25,7 +25,7 @@ export const retentionCases: readonly StoreCase[] = [
       if (!answer.claimed) {
         equal(
           'what the claim shows',
-          { state: answer.seen.state, live: answer.seen.live },
+          { state: answer.seen?.state, live: answer.seen?.live },
           { state: 'done', live: false },
         )
         const request = { ...takeOverOf(done), fingerprint: printB }

@@ -168,7 +168,7 @@ export function failureSuite(express: ExpressModule): void {
       let spoil = false
       const find = async (...args: Parameters<MemoryStore['claim']>) => {
         const answer = await store.claim(...args)
-        if (!spoil || answer.claimed || answer.seen.outcome === undefined) return answer
+        if (!spoil || answer.claimed || answer.seen?.outcome === undefined) return answer
         return { claimed: false as const, seen: { ...answer.seen, outcome: answer.seen.outcome.subarray(1) } }
       }
       at = await site(
