@@ -134,3 +134,26 @@ test('a commit that nobody can tell of is not released: the lease runs out', asy
   await unclear
   expect(await safe.run(intent, ({ attempt }) => attempt)).toMatchObject({ value: 2 })
 })
+
+test('a commit that never settles costs the caller its time limit and no more, and cannot land later', async () => {
+  const clock = movableClock()
+  const store = memory({ clock })
+  const safe = retrysafe({ store, clock, random: seededRandom(9), leaseMs: 3000, workTimeoutMs: 5000 })
+  const effects: string[] = []
+  let wake: () => void = () => undefined
+  const hung = safe.run(intent, ({ commit }) =>
+    commit(async (tx) => {
+      await new Promise<void>((resume) => {
+        wake = resume
+      })
+      tx.defer(() => effects.push('zombie'))
+    }),
+  )
+  const refused = expect(hung).rejects.toMatchObject({ code: 'WORK_TIMEOUT' })
+  await clock.advance(8100)
+  await refused
+  expect(await safe.run(intent, ({ attempt }) => attempt)).toEqual({ value: 2, replayed: false })
+  wake()
+  await new Promise((resume) => setImmediate(resume))
+  expect(effects).toEqual([])
+})

@@ -288,3 +288,83 @@ test('while only completions fail, the caller is kept waiting for one lease and 
   await clock.advance(3200)
   await refused
 })
+
+test('finished work whose lease seems over is still offered to the store, which alone knows (rule 3)', async () => {
+  const { safe, other, clock } = setUp(() => ({ renew: () => Promise.reject(new Error('down')) }))
+  const work = gate()
+  const slow = safe.run(intent, () => work.opened)
+  // Past the margin, before the end of the lease: nobody else has taken over.
+  await clock.advance(2900)
+  work.open('mine')
+  expect(await slow).toEqual({ value: 'mine', replayed: false })
+  expect(await other.run(intent, () => 'again')).toEqual({ value: 'mine', replayed: true })
+})
+
+test('close ends renewals and nothing else: work under way is told in time, and its claim is not released', async () => {
+  const { safe, other, clock } = setUp()
+  let signal: AbortSignal | undefined
+  const work = gate()
+  const running = safe.run(intent, (attempt) => {
+    signal = attempt.signal
+    return work.opened
+  })
+  await clock.advance(1)
+  await safe.close()
+  await safe.close()
+  await expect(other.run(intent, () => 1)).rejects.toMatchObject({ code: 'IN_PROGRESS' })
+  await clock.advance(2800)
+  expect(signal?.reason).toMatchObject({ code: 'LEASE_LOST' })
+  await clock.advance(300)
+  expect(await other.run(intent, () => 'second')).toMatchObject({ value: 'second' })
+  work.open('first')
+  expect(await running).toEqual({ value: 'second', replayed: true })
+})
+
+test('an owner that speaks just before it is given up is believed', async () => {
+  let spoken = false
+  const { safe, store, clock } = setUp(
+    (real) => ({
+      abandon: async (verdict) => {
+        if (!spoken) {
+          spoken = true
+          const claim = { identity: verdict.identity, owner: verdict.owner }
+          await real.complete({ ...claim, outcome: Uint8Array.from(outcome), retainMs: 60_000 })
+        }
+        return real.abandon(verdict)
+      },
+    }),
+    { onOwnerLost: 'unknown' },
+  )
+  const { fingerprint, outcome } = await recordOf(intent, 'it worked')
+  await store.claim({
+    identity: { key: 'k', scope: 's' },
+    owner: 'slow',
+    fingerprint,
+    leaseMs: 10,
+    callerNowMs: 0,
+  })
+  await clock.advance(20)
+  expect(await safe.run(intent, () => 'never')).toEqual({ value: 'it worked', replayed: true })
+})
+
+async function recordOf(wanted: typeof intent, value: unknown) {
+  const store = memory()
+  await retrysafe({ store }).run(wanted, () => value)
+  const seen = await store.find({ key: 'k', scope: 's' }, Date.now())
+  return { fingerprint: seen?.fingerprint ?? new Uint8Array(), outcome: seen?.outcome ?? new Uint8Array() }
+}
+
+test('unprotected work has followers and a time limit like any other', async () => {
+  const { safe, clock } = setUp(() => ({ claim: () => Promise.reject(new Error('down')) }), {
+    onStoreDown: 'run',
+    mode: 'lease',
+    workTimeoutMs: 500,
+  })
+  const hung = expect(safe.run(intent, () => new Promise(() => undefined))).rejects.toMatchObject({
+    code: 'WORK_TIMEOUT',
+  })
+  await clock.advance(1)
+  await expect(safe.run(intent, () => 'never')).rejects.toMatchObject({ code: 'IN_PROGRESS' })
+  await clock.advance(500)
+  await hung
+})

@@ -3,6 +3,9 @@ import { retrysafe } from 'retrysafe'
 import { memory } from 'retrysafe/memory'
 import { movableClock, seededRandom } from 'retrysafe/testing'
 import { expect, test } from 'vitest'
+import { RetrysafeError } from '../../dist/errors.js'
+import { fingerprintOfBytes } from '../../dist/fingerprint.js'
+import { createSharing } from '../../dist/sharing.js'
 
 const intent = { scope: 's', key: 'k', input: 1 }
 
@@ -164,4 +167,45 @@ test('a store failure at the claim reaches every follower, and the next attempt 
   for (const one of all) expect(one).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE' } })
   down = false
   expect(await safe.run(intent, () => 1)).toEqual({ value: 1, replayed: false })
+})
+
+test('the patience of a leader is its own: a follower with more of it asks again, within its own limit', async () => {
+  const clock = movableClock()
+  const sharing = createSharing(clock)
+  const fingerprint = fingerprintOfBytes(Uint8Array.of(1))
+  const hasty = sharing.lead('k', fingerprint, 0)
+  const patient = sharing.follow('k', fingerprint, 300)
+  const equallyHasty = sharing.follow('k', fingerprint, 0)
+  await clock.advance(100)
+  const error = new RetrysafeError('IN_PROGRESS')
+  hasty?.end({ kind: 'refused', error })
+  await expect(equallyHasty).rejects.toBe(error)
+  expect(await patient).toMatchObject({ until: 300 })
+})
+
+test('a follower is told to come back when its leader’s lease ends', async () => {
+  const { safe, clock } = setUp()
+  const work = gate<string>()
+  const first = safe.run(intent, () => work.opened)
+  await clock.advance(1)
+  await expect(safe.run(intent, () => 'never')).rejects.toMatchObject({ retryAfterMs: 5000 })
+  work.open('done')
+  await first
+})
+
+test('an owner elsewhere of which nothing can be told makes no follower a mismatch', async () => {
+  const clock = movableClock()
+  const real = memory({ clock })
+  let hidden = true
+  const claim: typeof real.claim = (request) =>
+    hidden ? Promise.resolve({ claimed: false, seen: undefined }) : real.claim(request)
+  const safe = retrysafe({ store: { ...real, claim }, clock, whileRunning: { waitMs: 1000 } })
+  const one = safe.run(intent, () => 'one')
+  await clock.advance(1)
+  const other = safe.run({ ...intent, input: 2 }, () => 'two')
+  await clock.advance(1)
+  hidden = false
+  await clock.advance(400)
+  expect(await one).toMatchObject({ value: 'one' })
+  await expect(other).rejects.toMatchObject({ code: 'KEY_REUSED' })
 })
