@@ -202,10 +202,15 @@ test('an owner elsewhere of which nothing can be told makes no follower a mismat
   const safe = retrysafe({ store: { ...real, claim }, clock, whileRunning: { waitMs: 1000 } })
   const one = safe.run(intent, () => 'one')
   await clock.advance(1)
-  const other = safe.run({ ...intent, input: 2 }, () => 'two')
+  let early = true
+  const other = expect(
+    safe.run({ ...intent, input: 2 }, () => 'two').finally(() => expect(early).toBe(false)),
+  )
+  const refused = other.rejects.toMatchObject({ code: 'KEY_REUSED' })
   await clock.advance(1)
+  early = false
   hidden = false
   await clock.advance(400)
   expect(await one).toMatchObject({ value: 'one' })
-  await expect(other).rejects.toMatchObject({ code: 'KEY_REUSED' })
+  await refused
 })

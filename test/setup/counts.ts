@@ -2,7 +2,7 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
 export default function counts(): Reporter {
-  function onTestRunEnd(modules: readonly TestModule[]): void {
+  function onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const states = modules.flatMap((module) =>
       [...module.children.allTests()].map((one) => one.result().state),
     )
@@ -11,9 +11,9 @@ export default function counts(): Reporter {
     const broken = modules.filter(
       (module) => module.state() === 'failed' && module.errors().length > 0,
     ).length
-    console.log(
-      `\n${count('passed')} passed, ${count('failed') + broken} failed, ${count('skipped')} skipped`,
-    )
+    // An error that no test has caught fails the run as well.
+    const failed = count('failed') + broken + unhandled.length
+    console.log(`\n${count('passed')} passed, ${failed} failed, ${count('skipped')} skipped`)
   }
 
   return { onTestRunEnd }
