@@ -3,9 +3,11 @@
  * adapter only says how the handlers are started.
  */
 import type { ServerResponse } from 'node:http'
+import { fail } from '../errors.js'
 import { type Capture, capture } from './capture.js'
 import type { HttpAttempt, Perform, Performed, Verdict } from './exchange.js'
 import { replayMarker } from './headers.js'
+import { mostHeldBytes } from './held-body.js'
 import { sendReply } from './node.js'
 import type { Settings } from './options.js'
 
@@ -37,6 +39,7 @@ export function createAround<Tx>(settings: Settings, res: ServerResponse, start:
       own.threw()
     })
     const { reply, whole, broken } = await own.captured
+    if (broken === 'tooMuch') throw tooMuch(maxReplyBytes)
     const error = thrown === undefined ? new Error('The handler broke off its reply') : thrown.error
     // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
     const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
@@ -62,4 +65,10 @@ export function createAround<Tx>(settings: Settings, res: ServerResponse, start:
   }
 
   return { perform, carryOut, giveUp: () => capturing?.replace() }
+}
+
+function tooMuch(maxReplyBytes: number): Error {
+  return fail('REPLY_TOO_LARGE', {
+    detail: `${mostHeldBytes(maxReplyBytes)} bytes in pieces, 16 times maxReplyBytes and at least 16 MiB, are the most`,
+  })
 }

@@ -3,8 +3,10 @@
  * redirect, an error page) ends in its `writeHead`, `write` and `end`. This is the only file that patches a response.
  *
  * Two ways to hold back (rule 8). `all`: nothing leaves before the outcome is durable; for transaction mode, whose reply must not be seen
- * if the transaction fails. `end`: bytes stream through, but the last one (where a length was announced), or else the end itself,
- * waits; for lease mode, where the work is done as it is told. A reply that is given to `end()` in one piece is held whole in both.
+ * if the transaction fails. What is written there in pieces waits in memory, so there is an end to it: above that the attempt fails and
+ * whatever feeds the response is stopped, or a pipe of gigabytes would end the process. `end`: bytes stream through, but the last one
+ * (where a length was announced), or else the end itself, waits; for lease mode, where the work is done as it is told. A reply that is
+ * given to `end()` in one piece is held whole in both.
  *
  * A client that hangs up changes nothing for the handler: what it writes is still captured, no `close` reaches it, and no `drain` is
  * kept from it, so that a pipe flows to its end and the outcome is complete. When all is over the response is as it was.
@@ -16,16 +18,29 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { StoredReply } from '../outcome.js'
+import { createHeldBody } from './held-body.js'
 import { createPatches } from './patches.js'
-import { bytesOf, copyOfHeaders, headSent, lateWrite, linesOf, setClosed, statusOf } from './wire.js'
+import {
+  bytesOf,
+  copyOfHeaders,
+  headSent,
+  heldTooMuch,
+  lateWrite,
+  linesOf,
+  setClosed,
+  statusOf,
+} from './wire.js'
 
 /** How a handler's answer ended. */
 export interface Captured {
   readonly reply: StoredReply
   /** False: `reply` lacks its body, for it was a stream of events, or longer than `maxBytes`, or it broke off. */
   readonly whole: boolean
-  /** The answer broke off: by the handler, or (`clientGone`) because what it sent from broke with the connection. */
-  readonly broken?: 'byHandler' | 'clientGone'
+  /**
+   * The answer broke off: by the handler, or (`clientGone`) because what it sent from broke with the connection, or (`tooMuch`) by us, because
+   * it all had to wait in memory and came to more than `mostHeldBytes`.
+   */
+  readonly broken?: 'byHandler' | 'clientGone' | 'tooMuch'
 }
 
 export interface CaptureOptions {
@@ -71,12 +86,12 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   let closeHeld = false
   let closedHidden = false
   let thrown = false
+  let stopped = false
+  /** Callbacks of refused writes, until they are told. */
+  let refused: Callback[] | undefined = []
   let head: { readonly status: number; readonly headers: StoredReply['headers'] } | undefined
-  /** Undefined: too much to remember, or not to be remembered. */
-  let body: Buffer[] | undefined = []
-  let bodyLength = 0
-  let held: Buffer[] = []
-  let passedLength = 0
+  const body = createHeldBody({ hold, maxBytes })
+  if (gone) body.goesNowhere()
   let settle: (captured: Captured) => void = () => undefined
   const captured = new Promise<Captured>((resolve) => {
     settle = resolve
@@ -149,7 +164,10 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
       ),
     }
     const type = String(res.getHeader('content-type') ?? '')
-    if (/^text\/event-stream\s*(;|$)/i.test(type.trim())) body = undefined
+    if (/^text\/event-stream\s*(;|$)/i.test(type.trim())) body.forget()
+    const announced = head.headers.find(([name]) => name === 'content-length')?.[1]
+    const length = Number(announced ?? Number.NaN)
+    body.announce(Number.isNaN(length) ? undefined : length)
   }
 
   /** The head is written through the response itself, as Node does it, so that inner middleware has its say about headers. */
@@ -170,19 +188,13 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (isOpen()) return Reflect.apply(outer.write, res, [chunk, encoding, callback])
     const done = (typeof encoding === 'function' ? encoding : callback) as Callback | undefined
     if (phase === 'ended') return lateWrite(res, done)
+    if (stopped) return refuse(done)
     const bytes = bytesOf(chunk, encoding)
     if (phase === 'ignored') return later(done)
     needHead()
-    remember(bytes)
-    if (gone) return later(done)
-    if (hold === 'all') {
-      held.push(bytes)
-      return later(done)
-    }
-    const now = bytes.subarray(0, roomBeforeLastByte())
-    if (now.length < bytes.length) held.push(bytes.subarray(now.length))
+    const now = body.take(bytes)
+    if (body.isTooMuch()) return stop(done)
     if (now.length === 0) return later(done)
-    passedLength += now.length
     // Whether it reached the client is not the handler's to know: an error would stop it.
     return pass(() => Reflect.apply(outer.write, res, [now, undefined, done && (() => done(null))]))
   }
@@ -202,13 +214,11 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     }
     const bytes = last ? bytesOf(last, encoding) : undefined
     needHead()
-    if (bytes !== undefined) {
-      remember(bytes)
-      held.push(bytes)
-    }
+    if (bytes !== undefined) body.takeLast(bytes)
     if (done !== undefined) res.once('finish', done)
     phase = 'ended'
-    settle({ reply: replyOf(body), whole: body !== undefined })
+    const remembered = body.remembered()
+    settle({ reply: replyOf(remembered), whole: remembered !== undefined })
     return res
   }
 
@@ -216,24 +226,38 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     return Reflect.apply(outer.end, res, values)
   }
 
-  /** How much may leave so that the last byte announced stays here. */
-  function roomBeforeLastByte(): number {
-    const announced = Number(head?.headers.find(([name]) => name === 'content-length')?.[1] ?? Number.NaN)
-    return Number.isNaN(announced) ? Number.POSITIVE_INFINITY : Math.max(0, announced - 1 - passedLength)
-  }
-
-  function remember(bytes: Buffer): void {
-    bodyLength += bytes.length
-    if (bodyLength > maxBytes) body = undefined
-    body?.push(bytes)
-  }
-
-  function replyOf(chunks: readonly Buffer[] | undefined): StoredReply {
+  function replyOf(bytes: Uint8Array = new Uint8Array()): StoredReply {
     const { status, headers } = head ?? { status: res.statusCode, headers: [] }
-    return { status, headers, body: Buffer.concat(chunks ?? []) }
+    return { status, headers, body: bytes }
+  }
+
+  /** More came than may be held: the attempt has failed, and whoever writes waits until that is answered. */
+  function stop(done: Callback | undefined): false {
+    breakOff('tooMuch')
+    phase = 'ignored'
+    stopped = true
+    body.goesNowhere()
+    for (const source of sources) source.unpipe(res)
+    return refuse(done)
+  }
+
+  function refuse(done: Callback | undefined): false {
+    if (done === undefined) return false
+    if (refused === undefined) process.nextTick(done, heldTooMuch())
+    else refused.push(done)
+    return false
+  }
+
+  /** Behind our answer, because an error handler that finds headers sent destroys the connection. */
+  function tellStopped(): void {
+    for (const done of refused ?? []) process.nextTick(done, heldTooMuch())
+    refused = undefined
+    for (const source of sources) source.destroy()
   }
 
   function destroy(error?: Error): ServerResponse {
+    // A pipeline whose source we have stopped destroys what it fed; but our answer is still to go out there.
+    if (stopped && !passing && !res.req.socket.destroyed) return res
     // Node itself destroys responses whose connection has just ended (from version 22 or so those that wait for it, too).
     if (!gone && phase === 'capturing' && res.req.socket.destroyed) {
       closeHeld = true
@@ -264,7 +288,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   function clientGone(): void {
     if (gone) return
     gone = true
-    held = []
+    body.goesNowhere()
     if (thrown && head !== undefined) breakOff('byHandler')
     else if (phase === 'capturing') outer.emit.call(res, 'drain')
   }
@@ -274,10 +298,10 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (gone && head !== undefined) breakOff('byHandler')
   }
 
-  function breakOff(why: 'byHandler' | 'clientGone'): void {
+  function breakOff(broken: NonNullable<Captured['broken']>): void {
     if (phase !== 'capturing') return
     phase = 'ended'
-    settle({ reply: replyOf(undefined), whole: false, broken: why })
+    settle({ reply: replyOf(), whole: false, broken })
   }
 
   function watch(source: Readable): void {
@@ -300,16 +324,15 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (phase === 'open') return
     uninstall()
     phase = 'open'
-    const rest = Buffer.concat(held)
-    held = []
+    const rest = body.letGo()
     if (!gone) endOuter(...(rest.length === 0 ? [] : [rest]))
     giveClose()
   }
 
   function replace(write?: () => void): void {
-    const unfinished = phase === 'capturing'
+    const unfinished = phase === 'capturing' || stopped
     const sent = pass(() => res.headersSent)
-    held = []
+    body.goesNowhere()
     if (unfinished && write !== undefined) phase = 'ignored'
     else {
       uninstall()
@@ -318,12 +341,14 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (gone || sent) {
       if (!gone) outer.destroy.call(res)
       giveClose()
+      if (stopped) tellStopped()
       return
     }
     takeHeadBack()
     // Whoever still works on this response may, when it fails, destroy the socket it finds: no other request must be on it.
     if (unfinished) res.setHeader('connection', 'close')
     if (write !== undefined) pass(write)
+    if (stopped) tellStopped()
   }
 
   function takeHeadBack(): void {

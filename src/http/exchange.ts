@@ -8,10 +8,11 @@
 import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
 import { systemRandom } from '../clock.js'
 import { type Core, coreOf } from '../core.js'
-import { fail, isRetrysafeError } from '../errors.js'
+import { fail, isRetrysafeError, type RetrysafeError } from '../errors.js'
+import type { EventMap } from '../events.js'
 import { armed, hit } from '../failpoints.js'
 import { type Fingerprint, fingerprintOfRequest } from '../fingerprint.js'
-import { checkScope, drawKey, keyFromHeader, recordScope } from '../key.js'
+import { checkScope, drawKey, keyFromHeader, longestName, recordDigest, recordScope } from '../key.js'
 import type { StoredReply } from '../outcome.js'
 import { bodyValue, type Content, fieldOf } from './content.js'
 import { asAccepted } from './encoding.js'
@@ -76,14 +77,16 @@ export function createExchange<Tx>(
   const settings = settingsOf(core, options)
 
   async function run(call: HttpCall, perform: Perform<Tx>): Promise<Verdict> {
+    let intent: Admitted | 'pass' | undefined
     try {
-      const intent = await admit(core, settings, call, handler)
+      intent = await admit(core, settings, call, handler)
       if (intent === 'pass') return { do: 'pass' }
       if (armed()) await hit('http.admitted')
       return await execute(core, settings, call, intent, perform)
     } catch (error) {
-      if (isRetrysafeError(error)) return { do: 'answer', reply: problemReply(error, settings.problemBase) }
-      throw error
+      if (!isRetrysafeError(error)) throw error
+      if (error.status >= 500) core.events.emit('failed', failedEvent(settings, intent, error))
+      return { do: 'answer', reply: problemReply(error, settings.problemBase) }
     }
   }
 
@@ -96,6 +99,17 @@ interface Admitted {
   readonly scope: string
   readonly fingerprint: Fingerprint
   readonly body: unknown
+}
+
+function failedEvent(
+  { operation }: Settings,
+  intent: Admitted | 'pass' | undefined,
+  error: RetrysafeError,
+): EventMap['failed'] {
+  const { code } = error
+  if (intent === undefined || intent === 'pass') return { operation, code, error }
+  const record = recordDigest(intent.key, recordScope(intent.scope, operation))
+  return { record, operation, code, error }
 }
 
 /** Everything that can be refused without asking the store is refused here, cheapest first. */
@@ -156,6 +170,9 @@ function countedOf(content: Content | undefined): Counted {
   return { ...type, body: bytes === undefined ? { parsed: counted ?? content.parsed } : { bytes } }
 }
 
+/** How much of the form's digest joins its key: 128 bits, so that no two forms are taken for one. */
+const meaningBytes = 16
+
 /** A key from a form has the digest of the form's meaning behind it: the same page sent with other fields is a new intent. */
 function keyFromForm(
   settings: Settings,
@@ -166,8 +183,14 @@ function keyFromForm(
   const field = fieldOf(content, settings.formField)
   if (field === undefined || field === '') return undefined
   if (typeof field !== 'string') throw fail('KEY_INVALID', { detail: 'the form field is not one text' })
-  const meaning = Buffer.from(fingerprint.bytes()).subarray(-16).toString('hex')
-  return keyFromHeader([`${keyFromHeader([field]) ?? ''}.${meaning}`])
+  const meaning = Buffer.from(fingerprint.bytes()).subarray(-meaningBytes).toString('hex')
+  const key = keyFromHeader([field]) ?? ''
+  const longest = longestName - meaning.length - 1
+  if (key.length > longest) {
+    throw fail('KEY_INVALID', { detail: `a key in a form is no longer than ${longest} characters` })
+  }
+  // Not read again: what stood in quotes may hold a comma, and stands in none any more.
+  return `${key}.${meaning}`
 }
 
 async function execute<Tx>(
@@ -205,7 +228,8 @@ async function execute<Tx>(
       },
     )
     if (armed()) await hit('http.answer')
-    if (answer.replayed) return { do: 'answer', reply: await again(answer.value.reply, call) }
+    if (answer.replayed)
+      return { do: 'answer', reply: await again(answer.value.reply, call, policy.maxReplyBytes) }
     if (performed === undefined || committed) return { do: 'answer', reply: answer.value.reply }
     return own(performed)
   } catch (error) {
@@ -253,7 +277,8 @@ function wrap<Tx>(given: HttpAttempt<Tx>, onCommitted: () => void) {
 }
 
 /** The stored reply as this caller can read it, marked as a replay. */
-async function again(reply: StoredReply, call: HttpCall): Promise<StoredReply> {
-  const accepted = await asAccepted(reply, headerLines(call.rawHeaders, 'accept-encoding').join(','))
+async function again(reply: StoredReply, call: HttpCall, maxReplyBytes: number): Promise<StoredReply> {
+  const wanted = headerLines(call.rawHeaders, 'accept-encoding').join(',')
+  const accepted = await asAccepted(reply, wanted, maxReplyBytes)
   return { ...accepted, headers: [...accepted.headers, [replayMarker, 'true']] }
 }

@@ -49,7 +49,7 @@ export function policy(safe: object): PolicyHandler {
   const document: PolicyDocument = {
     header: 'Idempotency-Key',
     keyFormat:
-      '1 to 255 visible ASCII characters without a comma, bare or as a quoted string; one line; a UUID is a good key',
+      '1 to 255 visible ASCII characters, bare (then without a comma or a quote) or as a quoted string (then with \\" for a quote and \\\\ for a backslash); one line; a UUID is a good key',
     requiredFor: ['POST', 'PATCH'],
     optionalFor: [...optionalMethods],
     retentionSeconds: Math.floor(retainMs / 1000),

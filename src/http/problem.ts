@@ -14,15 +14,36 @@ export function problemType(base: string, code: ErrorCode): string {
   return `${base}/${code}`
 }
 
-/** The reply for an error of ours. The message holds no key, no body and no secret, whatever the error. */
+/** Errors whose advice is for whoever wrote the route: a caller can do nothing with it, and it tells how the service is built. */
+const forDevelopers: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'SCOPE_INVALID',
+  'OPTION_INVALID',
+  'TRANSACTION_ABORTED',
+  'ATTEMPT_SETTLED',
+  'REPLY_TOO_LARGE',
+])
+
+/** What a caller is told to do. */
+export function adviceFor(code: ErrorCode): string {
+  return forDevelopers.has(code)
+    ? 'The fault is in the service; its operator finds it under this code.'
+    : errorTable[code].advice
+}
+
+/** From 500 up the circumstance (which option, which schema) stays in the service: the event `failed` has it. */
+function detailOf({ code, status, message }: RetrysafeError): string {
+  return status < 500 ? message : `${errorTable[code].title}. ${adviceFor(code)}`
+}
+
+/** The reply for an error of ours. It holds no key, no body and no secret, whatever the error. */
 export function problemReply(error: RetrysafeError, base: string): StoredReply {
   const type = problemType(base, error.code)
-  const { code, status, message, originalStatus, retryAfterMs } = error
+  const { code, status, originalStatus, retryAfterMs } = error
   const document = {
     type,
     title: errorTable[code].title,
     status,
-    detail: message,
+    detail: detailOf(error),
     code,
     ...(originalStatus !== undefined && { originalStatus }),
   }

@@ -27,11 +27,13 @@ async function requestOf(req: ExpressRequest): Promise<Request> {
   const { method = 'GET', originalUrl, rawHeaders, socket } = req
   const headers = new Headers()
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '')
+    const name = rawHeaders[index] ?? ''
+    // HTTP/2 has method, path and host among its headers (`:method`): no name that a Headers object takes.
+    if (!name.startsWith(':')) headers.append(name, rawHeaders[index + 1] ?? '')
   }
   const scheme = 'encrypted' in socket ? 'https' : 'http'
   // The path is the client's, also where it looks like an address of its own (`//evil`).
-  const origin = `${scheme}://${req.headers.host ?? 'localhost'}`
+  const origin = `${scheme}://${req.headers.host ?? req.headers[':authority'] ?? 'localhost'}`
   const url = new URL(URL.canParse(origin) ? origin : `${scheme}://localhost`)
   const [path = '', ...query] = originalUrl.split('?')
   url.pathname = path

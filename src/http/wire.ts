@@ -52,6 +52,11 @@ export function headSent(): Error {
   })
 }
 
+/** What Node tells a writer whose response is gone: it stops. */
+export function heldTooMuch(): Error {
+  return Object.assign(new Error('The reply is too large to be held back'), { code: 'ERR_STREAM_DESTROYED' })
+}
+
 /** A write after `end()`: reported as Node reports it, to the callback and as an event. */
 export function lateWrite(res: ServerResponse, done: Callback | undefined): false {
   const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })

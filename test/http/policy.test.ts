@@ -1,4 +1,8 @@
 /** What a service publishes about its keys (IETF draft, sections 2.3, 2.5.2 and 2.7), and how pages are served. */
+import { once } from 'node:events'
+import { connect, createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import express from 'express'
 import { errorTable, retrysafe } from 'retrysafe'
 import { serve } from 'retrysafe/express'
@@ -31,6 +35,7 @@ describe('policy', () => {
       replayMarker: { header: 'Idempotent-Replayed', value: 'true' },
       statuses: { keyMissing: 400, keyMalformed: 400, inProgress: 409, keyReused: 422, unavailable: 503 },
     })
+    expect(answer.json().keyFormat).toMatch(/bare \(then without a comma or a quote\) or as a quoted string/)
     expect(answer.json()).toEqual(policy(at.safe).document)
   })
 
@@ -105,6 +110,21 @@ describe('policy', () => {
     }
     expect((await at.send('/throws', { method: 'GET' })).status).toBe(500)
     expect(at.errors).toHaveLength(1)
+  })
+
+  test('serve() answers over HTTP/2, whose own names are no headers', async () => {
+    const handler = serve((request) => Response.json({ url: request.url, sent: [...request.headers.keys()] }))
+    const server = createServer((req, res) => {
+      const express = Object.assign(req, { originalUrl: req.url })
+      handler(express as never, res as never, (error) => void res.end(String(error)))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const stream = client.request({ ':path': '/x?a=1', ':authority': 'shop.example', 'x-own': '1' })
+    expect(await json(stream)).toEqual({ url: 'http://shop.example/x?a=1', sent: ['x-own'] })
+    client.destroy()
+    server.close()
   })
 
   test('the lists for CORS name what a page must send and read', () => {

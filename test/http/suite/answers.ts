@@ -255,6 +255,38 @@ export function answerSuite(express: ExpressModule): void {
       expect(again.received()).toMatch(/content-encoding: zstd/i)
     })
 
+    test('a coding is taken off up to 16 times maxReplyBytes; a larger body is given as it is stored', async () => {
+      const plain = (length: number) => Buffer.alloc(length, 'x')
+      at = await site(
+        express,
+        (app, safe) =>
+          app.post('/:length', idempotent(safe), (req, res) => {
+            res.setHeader('content-encoding', 'gzip')
+            res.end(gzipSync(plain(Number(req.params.length))))
+          }),
+        { maxReplyBytes: 1000 },
+      )
+      const ask = async (length: number) => {
+        const client = wire(at?.port ?? 0)
+        const headers = {
+          'idempotency-key': `k${length}`,
+          'accept-encoding': 'identity',
+          connection: 'close',
+        }
+        client.write(requestText(`/${length}`, '', headers))
+        await client.closed
+        return split(client.received())
+      }
+      for (const length of [16_000, 16_001]) {
+        await ask(length)
+        const { head, body } = await ask(length)
+        const coded = length > 16_000
+        expect(head).toContain('Idempotent-Replayed: true')
+        expect(/content-encoding: gzip/i.test(head)).toBe(coded)
+        expect((coded ? gunzipSync(body) : body).equals(plain(length))).toBe(true)
+      }
+    })
+
     test('a 304 is never stored as an answer', async () => {
       let runs = 0
       at = await site(express, (app, safe) => {

@@ -1,9 +1,12 @@
 /** What fails, whose failure it is, and who hears of it (rules 8 and 17). */
 import type { RequestHandler } from 'express'
+import type { EventMap } from 'retrysafe'
 import { idempotent } from 'retrysafe/express'
 import { type MemoryStore, memory } from 'retrysafe/memory'
 import { afterEach, describe, expect, test } from 'vitest'
+import { fail } from '../../../dist/errors.js'
 import { reply } from '../../../dist/http/reply.js'
+import { recordDigest } from '../../../dist/key.js'
 import { until } from '../../setup/until.js'
 import { type Answer, type ExpressModule, gate, modes, type Site, site, storeWith } from './site.js'
 
@@ -32,10 +35,19 @@ export function failureSuite(express: ExpressModule): void {
             }),
           ),
         )
+        const failed = gate<EventMap['failed']>()
+        at.safe.on('failed', failed.open)
         const first = await at.send('/x')
         expect(first.status).toBe(500)
         expect(first.json()).toMatchObject({ code: 'OPTION_INVALID' })
-        expect(first.json().detail).toContain('reply(status, body)')
+        // A stranger learns the code; what to mend is told inside.
+        expect(first.text).not.toContain('reply(status, body)')
+        const { code, error, record } = await failed.opened
+        expect({ code, message: error.message }).toEqual({
+          code: 'OPTION_INVALID',
+          message: expect.stringContaining('reply(status, body)'),
+        })
+        expect(record).toBe(recordDigest('k1', 'caller'))
         expect(await at.send('/x')).toMatchObject({ status: 200, replayed: false })
       })
 
@@ -210,6 +222,34 @@ export function failureSuite(express: ExpressModule): void {
         code: 'IN_PROGRESS',
       })
       expect(at.errors).toEqual([])
+    })
+
+    test('every answer of ours from 500 up is an event, and no refusal is', async () => {
+      const failed: string[] = []
+      at = await site(express, (app, safe) => {
+        for (const [path, scope] of Object.entries({ '/scope': '', '/ours': 'caller' })) {
+          app.post(
+            path,
+            idempotent(safe, { scope: () => scope, operation: 'order' }, () => {
+              throw fail('TRANSACTION_ABORTED', { detail: 'the work ended its transaction by itself' })
+            }),
+          )
+        }
+      })
+      at.safe.on('failed', ({ code, operation, record }) =>
+        failed.push(`${operation} ${code} ${record === undefined ? 'without' : 'with'} a record`),
+      )
+      expect(await at.send('/scope', { key: null })).toMatchObject({ status: 400 })
+      const scope = await at.send('/scope')
+      const ours = await at.send('/ours')
+      expect(failed).toEqual([
+        'order SCOPE_INVALID without a record',
+        'order TRANSACTION_ABORTED with a record',
+      ])
+      for (const answer of [scope, ours]) {
+        expect(Object.keys(answer.json())).toEqual(['type', 'title', 'status', 'detail', 'code'])
+        expect(answer.json().detail).toMatch(/The fault is in the service; its operator finds it/)
+      }
     })
 
     test('problems point to where the pages are', async () => {

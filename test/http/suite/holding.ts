@@ -1,4 +1,5 @@
-import type { RequestHandler } from 'express'
+import { pipeline, Readable } from 'node:stream'
+import type { NextFunction, RequestHandler, Response } from 'express'
 import { idempotent } from 'retrysafe/express'
 import { afterEach, describe, expect, test } from 'vitest'
 import { reply } from '../../../dist/http/reply.js'
@@ -91,6 +92,124 @@ export function holdingSuite(express: ExpressModule): void {
       })
       expect(held).toMatch(/^HTTP\/1.1 200 OK\r\n(.+\r\n)+\r\n$/)
       expect(all).toMatch(/last\r\n0\r\n\r\n$/)
+    })
+
+    const mebibyte = Buffer.alloc(1024 * 1024, 'x')
+
+    /** Feeds without end, and counts how much was taken. */
+    function endless() {
+      const fed = { mebibytes: 0, source: new Readable() }
+      fed.source = new Readable({
+        highWaterMark: mebibyte.length,
+        read() {
+          fed.mebibytes += 1
+          this.push(mebibyte)
+        },
+      })
+      return fed
+    }
+
+    /** Ways to write more than there is room for. Each tells once it has stopped. */
+    const feeders: Record<string, (res: Response, next: NextFunction, stopped: () => void) => () => number> =
+      {
+        'a pipe': (res, _next, stopped) => {
+          const fed = endless()
+          fed.source.on('close', stopped).pipe(res)
+          return () => fed.mebibytes
+        },
+        'a pipeline whose error goes to next': (res, next, stopped) => {
+          const fed = endless()
+          pipeline(fed.source, res, (error) => {
+            stopped()
+            next(error)
+          })
+          return () => fed.mebibytes
+        },
+        'a loop that waits for drain': (res, _next, stopped) => {
+          let count = 0
+          res.on('close', stopped)
+          const go = () => {
+            do count += 1
+            while (res.write(mebibyte))
+            res.once('drain', go)
+          }
+          go()
+          return () => count
+        },
+        'a chain of callbacks': (res, _next, stopped) => {
+          let count = 0
+          const go = (error?: Error | null) => {
+            if (error) return stopped()
+            count += 1
+            res.write(mebibyte, go)
+          }
+          go()
+          return () => count
+        },
+      }
+
+    for (const [way, feed] of Object.entries(feeders)) {
+      test(`transaction mode ends a reply that is too large to be held, and stops what feeds it (${way})`, async () => {
+        const stopped = gate()
+        let runs = 0
+        let fed = () => 0
+        at = await site(express, (app, safe) =>
+          app.post('/x', idempotent(safe), (req, res, next) => {
+            runs += 1
+            req.idempotency?.tx.defer(() => expect.fail('the work took effect'))
+            fed = feed(res, next, () => stopped.open())
+          }),
+        )
+        for (let round = 1; round <= 2; round += 1) {
+          const answer = await at.send('/x')
+          expect({ status: answer.status, code: answer.json().code, runs }).toEqual({
+            status: 500,
+            code: 'REPLY_TOO_LARGE',
+            runs: round,
+          })
+        }
+        await stopped.opened
+        expect(fed()).toBeLessThan(24)
+      })
+    }
+
+    test('past the point of no return, a reply too large to be held is kept as the failure that it is', async () => {
+      at = await site(express, (app, safe) =>
+        app.post('/x', idempotent(safe), (req, res) => {
+          req.idempotency?.keepFailure()
+          endless().source.pipe(res)
+        }),
+      )
+      expect(await at.send('/x')).toMatchObject({ status: 500, replayed: false })
+      expect(await at.send('/x')).toMatchObject({ status: 500, replayed: true })
+    })
+
+    test('lease mode streams more than may be held, and a reply in one piece is not counted', async () => {
+      const large = Buffer.alloc(20 * 1024 * 1024, 'y')
+      at = await site(express, (app, safe) => {
+        app.post('/pieces', idempotent(safe, { mode: 'lease' }), (_req, res) => {
+          for (let count = 0; count < 20; count += 1) res.write(mebibyte)
+          res.end()
+        })
+        app.post('/piece', idempotent(safe), (_req, res) => void res.end(large))
+      })
+      expect((await at.send('/pieces')).bytes).toHaveLength(large.length)
+      expect((await at.send('/piece', { key: 'k2' })).bytes.equals(large)).toBe(true)
+      expect((await at.send('/piece', { key: 'k2' })).json().code).toBe('NOT_REPLAYABLE')
+    })
+
+    test('what goes beyond the length that was announced is not read as the next reply', async () => {
+      at = await site(express, (app, safe) =>
+        app.post('/x', idempotent(safe, { mode: 'lease' }), (_req, res) => {
+          res.setHeader('content-length', '5')
+          for (const piece of ['fir', 'st', 'HTTP/1.1 200 OK', ' and more']) res.write(piece)
+          res.end()
+        }),
+      )
+      const client = wire(at.port)
+      client.write(requestText('/x', '', { connection: 'close' }))
+      await client.closed
+      expect(client.received()).toMatch(/\r\n\r\nfirst$/)
     })
 
     test('an outcome that cannot be written is never answered as a success: 503, or a reply cut short', async () => {
