@@ -20,6 +20,7 @@ import {
 import { type Call, call, type Driver, type Result, type Session, wire } from './driver.js'
 import { type BeginAnew, committing, type Ending, openTransaction } from './ending.js'
 import { latestMs, lockNumber, timeoutSetting, wholeMs } from './identity.js'
+import { isTimeout } from './patience.js'
 import { flagAt, integerAt } from './rows.js'
 import { explained, isConflict, isConnectionFault } from './sql-state.js'
 import { openWithin } from './within.js'
@@ -58,7 +59,8 @@ async function start<Tx>(
     if (failure === undefined) return { session, results }
     if (isConnectionFault(failure.error)) session.destroy()
     else await giveUp(context, session)
-    if (fresh || !isConnectionFault(failure.error)) throw explained(failure.error, context.schema)
+    if (fresh || isTimeout(failure.error) || !isConnectionFault(failure.error))
+      throw explained(failure.error, context.schema)
     // One turn of the event loop: the pool then hears of its other sockets that the same restart closed.
     await new Promise((resume) => setImmediate(resume))
   }
