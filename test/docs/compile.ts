@@ -13,14 +13,17 @@ import { prelude } from './prelude.js'
  */
 const folder = join(root, 'build/examples', String(process.pid))
 
-/** A module: the imports at the top, the rest in a function that returns what it declared. */
+/** A module: the imports and global types at the top, the rest in a function that returns what it declared. */
 function moduleOf(block: Block): string {
   const imports = [...block.code.matchAll(/^import [^']*'[^'\n]*'$/gm)].map(([text]) => text)
-  const body = block.code.replace(/^import [^']*'[^'\n]*'\n/gm, '')
+  const globals = block.code.match(/^declare global \{\n.*?^\}\n/gms) ?? []
+  const body = block.code
+    .replace(/^import [^']*'[^'\n]*'\n/gm, '')
+    .replace(/^declare global \{\n.*?^\}\n/gms, '')
   const added = block.from === 'source' ? importsFor(block.code) : []
   const names = block.run === undefined ? [] : declaredIn(body)
   const result = names.length === 0 ? '' : `return { ${names.join(', ')} }\n`
-  return `import './prelude.js'\n${[...imports, ...added].join('\n')}\nexport async function example() {\n${body}${result}}\n`
+  return `import './prelude.js'\n${[...imports, ...added, ...globals].join('\n')}\nexport async function example() {\n${body}${result}}\n`
 }
 
 /** Names declared at the left margin. */

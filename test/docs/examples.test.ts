@@ -72,6 +72,18 @@ describe('examples that run', () => {
     return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
   }
 
+  /** A provider that knows each key once, and breaks off its first answer. */
+  async function openProvider(): Promise<{ url: string; charged: ReadonlySet<unknown> }> {
+    const charged = new Set<unknown>()
+    const url = await listen((request, response) => {
+      const first = charged.size === 0
+      charged.add(request.headers['idempotency-key'])
+      if (first) return void request.socket.destroy()
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ id: `ch-${charged.size}` }))
+    })
+    return { url, charged }
+  }
+
   async function useInstance(): Promise<ReturnType<typeof instanceOn>> {
     const safe = instanceOn(pool)
     await postgres(pool).migrate()
@@ -156,6 +168,21 @@ describe('examples that run', () => {
     })
   })
 
+  test('http: a payment whose provider charged and did not answer is the same charge in the retry', async () => {
+    const { url: providerUrl, charged } = await openProvider()
+    Object.assign(globalThis, { providerUrl })
+    const { app } = await compiled.run<Served>('http-payments')
+    const url = `${await listen(app)}/payments`
+    const key = randomUUID()
+    const payment = { orderId: 'o1', amountCents: 4000 }
+    expect(await post(url, key, payment)).toMatchObject({ status: 500, replayed: false })
+    const retry = await post(url, key, payment)
+    expect(retry).toMatchObject({ status: 201, replayed: false, body: '{"chargeId":"ch-1"}' })
+    expect(await post(url, key, payment)).toEqual({ ...retry, replayed: true })
+    expect(charged.size).toBe(1)
+    expect(await count('payments')).toBe(1)
+  })
+
   test('http: the client sends one key until there is an answer', async () => {
     const keys: unknown[] = []
     const url = await listen((request, response) => {
@@ -224,7 +251,7 @@ describe('examples that run', () => {
   test('every marked example has a test', () => {
     const marked = blocks.flatMap(({ run }) => run ?? [])
     expect(new Set(marked).size).toBe(marked.length)
-    const here = read('test/docs/examples.test.ts')
+    const here = read('test/docs/examples.test.ts') + read('test/bench/bench.test.ts')
     expect(marked.filter((name) => !here.includes(`('${name}')`))).toEqual([])
   })
 })

@@ -19,6 +19,7 @@ declare global {
   }
   const mailer: { send(mail: unknown): Promise<void> }
   const url: string
+  const providerUrl: string
   const body: string
   // The instance that an earlier example made, and what it is asked.
   const safe: Retrysafe<PgTx<pg.Pool>>
