@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import pg from 'pg'
 import { postgres } from 'retrysafe/postgres'
+import type { Fault, FaultPoint } from 'retrysafe/testing'
 import { expect } from 'vitest'
 
 const program = join(import.meta.dirname, '../../build/test/processes/order-server.js')
@@ -15,8 +16,16 @@ export interface Service {
   arm(at: number, moment: 'before' | 'after'): Promise<void>
   /** Messages since `arm`. */
   count(): Promise<number>
+  /** Dies, stops or throws at the next named moment of that name. */
+  failAt(name: string, act: FailpointAct): Promise<void>
+  /** How often it was reached since `failAt`. */
+  hits(): Promise<number>
+  /** The next call of the store there fails so. */
+  fault(point: FaultPoint, fault: Fault): Promise<void>
   kill(signal?: NodeJS.Signals): Promise<void>
 }
+
+export type FailpointAct = 'kill' | 'stop' | 'throw'
 
 export async function startService(
   connectionString: string,
@@ -28,14 +37,15 @@ export async function startService(
     url: `http://127.0.0.1:${port}`,
     process: child,
     arm: async (at, moment) => {
-      const answer = told(child)
-      child.send({ arm: { at, moment } })
-      await answer
+      await ask(child, { arm: { at, moment } })
     },
-    count: async () => {
-      const answer = told<{ seen: number }>(child)
-      child.send({ count: true })
-      return (await answer).seen
+    count: async () => (await ask<{ seen: number }>(child, { count: true })).seen,
+    failAt: async (name, act) => {
+      await ask(child, { failpoint: { name, act } })
+    },
+    hits: async () => (await ask<{ hits: number }>(child, { hits: true })).hits,
+    fault: async (point, fault) => {
+      await ask(child, { fault: { point, fault } })
     },
     kill: async (signal = 'SIGKILL') => {
       if (child.exitCode !== null || child.signalCode !== null) return
@@ -44,6 +54,12 @@ export async function startService(
       await gone
     },
   }
+}
+
+async function ask<Answer>(child: ChildProcess, message: object): Promise<Answer> {
+  const answer = told<Answer>(child)
+  child.send(message)
+  return answer
 }
 
 function told<Message>(child: ChildProcess): Promise<Message> {

@@ -3,12 +3,15 @@
  *
  * It listens on a free loopback port and sends `{ port }` to its parent. `{ arm: { at, moment } }` counts messages to the database
  * (and replies to the caller) from then on and raises SIGKILL right before or right after number `at`; `{ count: true }` asks for the number so far.
+ * `{ failpoint: { name, act } }` does the same at a named moment of the library, or stops, or throws; `{ fault: { point, fault } }` plans a fault of the store.
  */
 import express from 'express'
 import pg from 'pg'
-import { reply, retrysafe } from 'retrysafe'
-import { idempotent, rawBody } from 'retrysafe/express'
+import { retrysafe } from 'retrysafe'
+import { rawBody } from 'retrysafe/express'
 import { postgres } from 'retrysafe/postgres'
+import { type Fault, type FaultPoint, planFaults, withFaults } from 'retrysafe/testing'
+import { mountRoutes } from './order-routes.js'
 
 interface Arm {
   readonly at: number
@@ -55,19 +58,21 @@ pg.Client.prototype.query = function counted(this: pg.Client, ...parameters: unk
 const pool = new pg.Pool({
   connectionString: process.env.DATABASE_URL,
   max: Number(process.env.POOL_SIZE ?? 4),
+  application_name: process.env.SERVICE_NAME ?? 'service',
 })
-const store = postgres(pool)
+const faults = planFaults()
+const store = withFaults(postgres(pool), faults)
 const skewMs = Number(process.env.CLOCK_SKEW_MS ?? 0)
 const machine = Date.now
 Date.now = () => machine() + skewMs
+const workTimeoutMs = Number(process.env.WORK_TIMEOUT_MS ?? 10_000)
 const safe = retrysafe({
   store,
   scope: (request: express.Request) => request.get('authorization') ?? 'nobody',
   leaseMs: Number(process.env.LEASE_MS ?? 1000),
-  workTimeoutMs: Number(process.env.WORK_TIMEOUT_MS ?? 10_000),
+  workTimeoutMs,
+  ...(process.env.WAIT_MS ? { whileRunning: { waitMs: Number(process.env.WAIT_MS) } } : {}),
 })
-
-const insertEffect = 'insert into effects (key, payload, generation) values ($1, $2, $3) returning id'
 
 const app = express()
 app.use(express.json({ verify: rawBody }))
@@ -82,53 +87,60 @@ app.use((_request, response, next) => {
   next()
 })
 
-async function pause(body: unknown): Promise<void> {
-  const { workMs } = body as { workMs?: number }
-  if (workMs) await new Promise((resume) => setTimeout(resume, workMs))
-}
-
-app.post(
-  '/transaction',
-  idempotent(safe, { mode: 'transaction' }, async ({ tx, key, generation, body }) => {
-    const { rows } = await tx.query(insertEffect, [key, JSON.stringify(body), generation])
-    await pause(body)
-    return reply(201, { id: rows[0].id })
-  }),
-)
-app.post(
-  '/lease',
-  idempotent(safe, { mode: 'lease' }, async ({ commit, key, generation, body }) => {
-    await pause(body)
-    return commit(async (tx) => {
-      const { rows } = await tx.query(insertEffect, [key, JSON.stringify(body), generation])
-      return reply(201, { id: rows[0].id })
-    })
-  }),
-)
-app.post(
-  '/existing',
-  idempotent(safe, { mode: 'transaction' }),
-  async (request: express.Request, response: express.Response) => {
-    const { tx, key, generation } = (request as unknown as { idempotency: Attempt }).idempotency
-    const { rows } = await tx.query(insertEffect, [key, JSON.stringify(request.body), generation])
-    await pause(request.body)
-    response.status(201).json({ id: rows[0]?.id })
+mountRoutes(app, safe, pool, workTimeoutMs)
+app.use(
+  (error: { status?: number }, _request: express.Request, response: express.Response, _next: unknown) => {
+    response.status(error.status ?? 500).json({ error: String(error) })
   },
 )
 
-interface Attempt {
-  readonly tx: { query(text: string, values: unknown[]): Promise<{ rows: { id: string }[] }> }
-  readonly key: string
-  readonly generation: number
+/** What happens at a named moment of the library, once: the process dies, stands still, or goes on with an error. */
+interface Failpoint {
+  readonly name: string
+  readonly act: 'kill' | 'stop' | 'throw'
 }
 
-process.on('message', (message: { arm?: Arm; count?: true }) => {
+let hits = 0
+
+function armFailpoint({ name, act }: Failpoint): void {
+  const slot = Symbol.for('retrysafe.failpoints')
+  hits = 0
+  Object.assign(globalThis, {
+    [slot]: (reached: string) => {
+      if (reached !== name) return
+      Object.assign(globalThis, { [slot]: undefined })
+      hits += 1
+      if (act === 'throw') throw new Error(`thrown at ${name}`)
+      process.kill(process.pid, act === 'kill' ? 'SIGKILL' : 'SIGSTOP')
+    },
+  })
+}
+
+interface Message {
+  readonly arm?: Arm
+  readonly count?: true
+  readonly failpoint?: Failpoint
+  readonly hits?: true
+  readonly fault?: { readonly point: FaultPoint; readonly fault: Fault }
+}
+
+process.on('message', (message: Message) => {
   if (message.arm) {
     armed = message.arm
     seen = 0
     process.send?.({ armed: true })
   }
   if (message.count) process.send?.({ seen })
+  if (message.failpoint) {
+    armFailpoint(message.failpoint)
+    process.send?.({ armed: true })
+  }
+  if (message.hits) process.send?.({ hits })
+  if (message.fault) {
+    faults.heal()
+    faults.next(message.fault.point, message.fault.fault)
+    process.send?.({ armed: true })
+  }
 })
 // The pool has a warm connection before anything is counted: a first one would add the statements of its start.
 await pool.query('select 1')
