@@ -5,9 +5,10 @@
  */
 import { type Engine, storedOf, storeFailure } from './engine.js'
 import { fail } from './errors.js'
-import { checkKey, recordScope, splitRecordScope } from './key.js'
+import { splitRecordScope } from './key.js'
+import { checkFilter, checkName, checkResolution, checkVerdict } from './operator-input.js'
 import { decodeOutcome, encodeOutcome, type Outcome, type StoredReply } from './outcome.js'
-import type { Identity, Operating, RecordState } from './store.js'
+import type { Operating, RecordState } from './store.js'
 import { sweepAll } from './sweeper.js'
 
 /** Names a record. */
@@ -33,11 +34,15 @@ export interface RecordView extends RecordName {
 export type Resolution =
   /** It did not take effect: the next attempt runs. */
   | { readonly done: false }
-  /** It took effect, and this is its answer: a value for the API, a reply for HTTP. */
+  /**
+   * It took effect, and this is its answer: a value for the API, a reply for HTTP. Of a reply `Set-Cookie`, `Date` and what frames the message
+   * are left out, as they are of a handler's.
+   */
   | { readonly done: true; readonly value?: unknown; readonly reply?: StoredReply }
 
+/** Every call throws `OPTION_INVALID` for what it is told wrongly, `KEY_INVALID` and `SCOPE_INVALID` for a name that no record has. */
 export interface Operator {
-  /** Records, in no particular order. `limit` is 100 by default. */
+  /** Records, in no particular order. `limit` is 1 to 10,000, 100 by default. */
   list(filter?: { states?: readonly RecordState[]; limit?: number }): Promise<readonly RecordView[]>
   /** One record with its outcome, or undefined. Throws `RECORD_CORRUPT` when the outcome cannot be read. */
   show(name: RecordName): Promise<(RecordView & { readonly outcome?: Outcome }) | undefined>
@@ -69,9 +74,9 @@ export function createOperator<Tx>(
     }
   }
 
-  const list: Operator['list'] = (filter = {}) =>
+  const list: Operator['list'] = (filter) =>
     asked('list', async () => {
-      const rows = await operating().list({ limit: 100, ...filter })
+      const rows = await operating().list(checkFilter(filter))
       return rows.map(({ identity, ...rest }) => ({
         key: identity.key,
         ...splitRecordScope(identity.scope),
@@ -81,7 +86,7 @@ export function createOperator<Tx>(
 
   const show: Operator['show'] = (name) =>
     asked('show', async () => {
-      const identity = identityOf(name)
+      const identity = checkName(name)
       const seen = await store.find(identity, engine.clock.now())
       if (seen === undefined) return undefined
       const { state, generation, attempts, live, leftMs } = seen
@@ -98,23 +103,15 @@ export function createOperator<Tx>(
     })
 
   const release: Operator['release'] = (name) =>
-    asked('release', () =>
-      operating().resolveReleased({ identity: identityOf(name), generation: name.generation, retainMs }),
-    )
+    asked('release', () => operating().resolveReleased({ ...checkVerdict(name), retainMs }))
 
-  const resolve: Operator['resolve'] = (name, resolution) => {
-    if (!resolution.done) return release(name)
-    const { value, reply } = resolution
-    const outcome = encodeOutcome(reply ? { kind: 'reply', reply } : { kind: 'value', value }, maxReplyBytes)
-    const { generation } = name
-    return asked('resolve', () =>
-      operating().resolveDone({ identity: identityOf(name), generation, outcome, retainMs }),
-    )
-  }
+  const resolve: Operator['resolve'] = (name, resolution) =>
+    asked('resolve', async () => {
+      const outcome = checkResolution(resolution)
+      if (outcome === undefined) return release(name)
+      const bytes = encodeOutcome(outcome, maxReplyBytes)
+      return operating().resolveDone({ ...checkVerdict(name), outcome: bytes, retainMs })
+    })
 
   return { list, show, release, resolve, sweep: () => asked('sweep', () => sweepAll(engine)) }
-}
-
-function identityOf({ key, scope, operation }: RecordName): Identity {
-  return { key: checkKey(key), scope: recordScope(scope, operation) }
 }

@@ -4,9 +4,9 @@
  */
 import type { ServerResponse } from 'node:http'
 import { fail } from '../errors.js'
+import { replayMarker } from '../reply-headers.js'
 import { type Capture, capture } from './capture.js'
 import type { HttpAttempt, Perform, Performed, Verdict } from './exchange.js'
-import { replayMarker } from './headers.js'
 import { mostHeldBytes } from './held-body.js'
 import { sendReply } from './node.js'
 import type { Settings } from './options.js'

@@ -9,11 +9,9 @@
  */
 import { fail } from '../errors.js'
 import type { StoredReply } from '../outcome.js'
+import { isBodyless, isHeaderName, isNeverKept, replayMarker } from '../reply-headers.js'
 
 type Header = readonly [name: string, value: string]
-
-/** Says that a reply is the stored outcome of an earlier attempt. It is set when a reply is given again and never stored. */
-export const replayMarker = 'Idempotent-Replayed'
 
 /** Headers a browser page must be allowed to send; for `Access-Control-Allow-Headers`. */
 export const corsAllowedHeaders: readonly string[] = ['Idempotency-Key', 'Idempotency-Attempt']
@@ -40,45 +38,6 @@ export const keptHeaders: ReadonlySet<string> = new Set([
   'x-content-type-options',
 ])
 
-/** RFC 9110, section 7.6.1, and what frames a message: they belong to a connection, not to a reply. */
-const framingHeaders: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/** Never kept, also when named: a stranger's cookie or an old date would be worse than none (rule 9). */
-const neverKept: ReadonlySet<string> = new Set([
-  ...framingHeaders,
-  'date',
-  'set-cookie',
-  replayMarker.toLowerCase(),
-])
-
-// RFC 9110, section 5.6.2 (token), and what Node lets into a header's value.
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
-
-export function isHeaderName(name: unknown): name is string {
-  return typeof name === 'string' && token.test(name)
-}
-
-export function isHeaderValue(value: string): boolean {
-  return fieldValue.test(value)
-}
-
-/** Whether a header is set by whoever sends the message, so that a handler must not. */
-export function isFraming(lowerName: string): boolean {
-  return framingHeaders.has(lowerName)
-}
-
 /** Every line of a header in Node's raw list (name, value, name, value …): a repeated one is seen, not joined. */
 export function headerLines(rawHeaders: readonly string[], name: string): string[] {
   const wanted = name.toLowerCase()
@@ -94,7 +53,7 @@ export function keptNames(replayHeaders: readonly string[]): ReadonlySet<string>
   const names = replayHeaders.map((name) => {
     if (!isHeaderName(name)) throw fail('OPTION_INVALID', { detail: 'replayHeaders must be header names' })
     const lower = name.toLowerCase()
-    if (neverKept.has(lower)) {
+    if (isNeverKept(lower)) {
       throw fail('OPTION_INVALID', { detail: `replayHeaders must not name ${lower}: it is never kept` })
     }
     return lower
@@ -108,11 +67,6 @@ export function keptReply(reply: StoredReply, names: ReadonlySet<string>): Store
     .map(([name, value]): Header => [name.toLowerCase(), value])
     .filter(([name]) => names.has(name))
   return { status: reply.status, headers, body: isBodyless(reply.status) ? new Uint8Array() : reply.body }
-}
-
-/** Statuses whose reply has no body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
-export function isBodyless(status: number): boolean {
-  return status === 204 || status === 205 || status === 304
 }
 
 /** The first value of a header of a reply. */

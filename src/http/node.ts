@@ -3,7 +3,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { StoredReply } from '../outcome.js'
-import { isBodyless } from './headers.js'
+import { isBodyless } from '../reply-headers.js'
 
 /** Sends a reply. Headers that earlier middleware has set stay, but for those of the same name. */
 export function sendReply(res: ServerResponse, reply: StoredReply): void {

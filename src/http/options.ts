@@ -5,7 +5,8 @@ import { type Core, checkSurfaceOptions, type SurfaceOptions, surfaceOptions } f
 import { fail } from '../errors.js'
 import { checkScope, recordScope } from '../key.js'
 import { checkOptions, type Options, optionNames, type Policy } from '../options.js'
-import { isHeaderName, keptNames } from './headers.js'
+import { isHeaderName } from '../reply-headers.js'
+import { keptNames } from './headers.js'
 import { defaultProblemBase } from './problem.js'
 
 /** A request's body as parsed; typed as `JSON.parse` types its answer, since nobody has checked its shape. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { coreOf } from '../core.js'
 import { type ErrorCode, errorTable } from '../errors.js'
 import { statusesNotKept } from '../options.js'
-import { replayMarker } from './headers.js'
+import { replayMarker } from '../reply-headers.js'
 import { optionalMethods, problemBaseOf } from './options.js'
 import { problemType } from './problem.js'
 

@@ -4,7 +4,7 @@
  */
 import { fail } from '../errors.js'
 import type { StoredReply } from '../outcome.js'
-import { isBodyless, isFraming, isHeaderName, isHeaderValue } from './headers.js'
+import { isBodyless, isFraming, isHeaderName, isHeaderValue } from '../reply-headers.js'
 
 // A symbol of the registry, so that a reply made by another copy of the package is one too.
 const brand = Symbol.for('retrysafe.reply')

@@ -1,4 +1,5 @@
 /** Sweeping, and what an operator sees and decides. */
+import { fail } from '../../errors.js'
 import type { Operating, RecordState, Sweeping } from '../../store.js'
 import { type Call, type Connections, call, wire } from './driver.js'
 import { latestMs, wholeMs } from './identity.js'
@@ -22,9 +23,7 @@ export function sweeping(connections: Connections, statements: Statements, schem
 export function operating(connections: Connections, statements: Statements, schema: string): Operating {
   return {
     list: async ({ states, limit }) => {
-      const numbers = (states ?? (Object.keys(stateNumbers) as RecordState[])).map(
-        (state) => stateNumbers[state],
-      )
+      const numbers = (states ?? (Object.keys(stateNumbers) as RecordState[])).map(numberOf)
       if (numbers.length === 0) return []
       const { rows } = await once(
         connections,
@@ -50,4 +49,10 @@ export function operating(connections: Connections, statements: Statements, sche
     const { rows } = await once(connections, asked, schema)
     return rows.length > 0
   }
+}
+
+/** They go into the statement's text, so nothing but a number of ours may come out. */
+function numberOf(state: RecordState): number {
+  if (Object.hasOwn(stateNumbers, state)) return stateNumbers[state]
+  throw fail('OPTION_INVALID', { detail: 'there is no such state of a record' })
 }
