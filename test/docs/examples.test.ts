@@ -1,9 +1,11 @@
 /** The examples in README, docs/ and TSDoc: all of them compile against the built package, and those marked `run` do what their page says. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { RequestHandler } from 'express'
+import type { AddressInfo } from 'node:net'
+import express, { type RequestHandler } from 'express'
 import pg from 'pg'
-import { retrysafe } from 'retrysafe'
+import { reply, retrysafe } from 'retrysafe'
+import { idempotent } from 'retrysafe/express'
 import { postgres } from 'retrysafe/postgres'
 import type { Faults, Once } from 'retrysafe/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -220,6 +222,41 @@ describe('examples that run', () => {
     expect(await again('free')).toEqual({ value: 'ran', replayed: false })
   })
 
+  test('operating: what a caller is not told is in the log', async () => {
+    const safe = await useInstance()
+    const { log } = await compiled.run<{ log: string[] }>('operating-errors')
+    const app = express().post(
+      '/x',
+      idempotent(safe, { scope: () => '' }, () => reply(200)),
+    )
+    expect(await post(`${await listen(app)}/x`, 'k1', {})).toMatchObject({ status: 500 })
+    expect(log).toEqual([expect.stringMatching(/^SCOPE_INVALID no record: /)])
+  })
+
+  test('operating: a request under way ends before the instance and the pool do', async () => {
+    const safe = await useInstance()
+    const own = new pg.Pool()
+    let arrived: () => void = () => undefined
+    let finish: () => void = () => undefined
+    const underWay = new Promise<void>((resolve) => {
+      arrived = resolve
+    })
+    const app = express().post('/x', (_request, response) => {
+      finish = () => void own.query('select 1').then(() => response.json({}))
+      arrived()
+    })
+    Object.assign(globalThis, { app, safe, pool: own })
+    const { server, stop } = await compiled.run<{ server: Server; stop(): Promise<void> }>('operating-stop')
+    const { port } = server.address() as AddressInfo
+    const answer = post(`http://127.0.0.1:${port}/x`, 'k1', {})
+    await underWay
+    const stopped = stop()
+    finish()
+    expect(await answer).toMatchObject({ status: 200 })
+    await stopped
+    expect([server.listening, own.ended]).toEqual([false, true])
+  })
+
   test('testing: retention passes as the test moves the clock', async () => {
     const { first, retry, late } = await compiled.run<Answers>('testing-clock')
     expect([first, retry, late].map((answer) => answer?.replayed)).toEqual([false, true, false])
@@ -231,6 +268,13 @@ describe('examples that run', () => {
     const { once } = await compiled.run<{ once: Once }>('testing-once')
     expect(once.replays + once.inProgress).toBe(4)
     expect(await count('orders')).toBe(1)
+  })
+
+  test('testing: a write past tx passes the concurrent test, and the event tells of it', async () => {
+    await useInstance()
+    const { once, covered } = await compiled.run<{ once: Once; covered(): void }>('testing-unused')
+    expect(once.replays + once.inProgress).toBe(4)
+    expect(covered).toThrow('work was kept that never used tx')
   })
 
   test('testing: a commit whose answer was lost is read back', async () => {
