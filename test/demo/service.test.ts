@@ -138,11 +138,15 @@ test('the printed commands do what is written above them', async () => {
 })
 
 test('the command in README does what it says', async () => {
-  const command = /^curl .*$/m.exec(read('README.md'))?.[0] ?? ''
-  const here = command.replace('localhost:3000', new URL(demo.url).host)
-  expect(here).not.toBe(command)
-  expect(await shell(here)).toMatch(/^HTTP\/1.1 201 /)
-  expect(await shell(here)).toMatch(/^Idempotent-Replayed: true\r$/m)
+  const [, draw = '', send = ''] = /^(key=.*)\n(curl .*)$/m.exec(read('README.md')) ?? []
+  const here = send.replace('localhost:3000', new URL(demo.url).host)
+  expect(here).not.toBe(send)
+  const [first = '', second = ''] = (await shell(`${draw}\n${here}\necho '<>'\n${here}`)).split('<>')
+  expect([first, second]).toEqual([
+    expect.stringMatching(/^HTTP\/1.1 201 /),
+    expect.stringMatching(/^Idempotent-Replayed: true\r$/m),
+  ])
+  expect(first).not.toMatch(/Idempotent-Replayed/)
 })
 
 test('nothing that is printed opens the database', () => {

@@ -109,6 +109,19 @@ describe('examples that run', () => {
     expect(await count('orders')).toBe(1)
   })
 
+  test('README: a payment in lease mode charges once, writes once, and is replayed', async () => {
+    await postgres(pool).migrate()
+    const app = express().use(express.json())
+    Object.assign(globalThis, { app, safe: retrysafe({ store: postgres(pool), scope: 'alice' }) })
+    await compiled.run('readme-lease')
+    const url = `${await listen(app)}/payments`
+    const first = await post(url, 'k1', { orderId: 'o1' })
+    expect(first).toMatchObject({ status: 201, replayed: false, body: '{"chargeId":"ch-1"}' })
+    expect(await post(url, 'k1', { orderId: 'o1' })).toEqual({ ...first, replayed: true })
+    expect(charges).toEqual(['alice:k1'])
+    expect(await count('payments')).toBe(1)
+  })
+
   test('modes: a retry in transaction mode is the first value, and there is one order', async () => {
     const { first, retry } = await compiled.run<Answers>('modes-transaction')
     expect(first).toMatchObject({ replayed: false, value: { orderId: expect.anything() } })
