@@ -1,6 +1,6 @@
 /** What `npm start` runs: the demo service on a database of its own, until it is told to stop. */
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { retrysafe } from 'retrysafe'
 import { postgres } from 'retrysafe/postgres'
 import { callerOf, createApp } from './app.js'
@@ -9,6 +9,11 @@ import { exampleCommands } from './orders-page.js'
 import { migrate } from './schema.js'
 
 const log = (line: string) => console.log(line)
+
+/** How long requests under way may take once the demo is told to stop, in ms: as long as a second click waits for the first. */
+const endWithinMs = 10_000
+/** How often connections are looked for that wait for a request which will not be taken any more, in ms. */
+const lookEveryMs = 50
 
 function portOf(text: string | undefined): number {
   const port = Number(text || 3000)
@@ -34,15 +39,26 @@ async function main(): Promise<void> {
   for (const { says, command } of exampleCommands(origin, randomUUID())) log(`# ${says}\n${command}\n`)
 
   async function stop(): Promise<void> {
-    server.close()
-    server.closeIdleConnections()
+    await endRequests(server)
     await safe.close()
     await database.close()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
 }
 
-function listen(server: ReturnType<typeof createServer>, port: number): Promise<number> {
+/** Stops listening and lets the requests under way end: they need the store, the pool and the database behind them. */
+async function endRequests(server: Server): Promise<void> {
+  // A connection that is kept alive takes requests for as long as its client has any: the next reply is its last.
+  server.prependListener('request', (_, response) => response.setHeader('connection', 'close'))
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const idle = setInterval(() => server.closeIdleConnections(), lookEveryMs)
+  const late = setTimeout(() => server.closeAllConnections(), endWithinMs)
+  await closed
+  clearInterval(idle)
+  clearTimeout(late)
+}
+
+function listen(server: Server, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const taken = error.code === 'EADDRINUSE'
