@@ -2,18 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import express, { type RequestHandler } from 'express'
+import express from 'express'
 import pg from 'pg'
 import { reply, retrysafe } from 'retrysafe'
 import { idempotent } from 'retrysafe/express'
 import { postgres } from 'retrysafe/postgres'
 import type { Faults, Once } from 'retrysafe/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { fingerprintOfValue } from '../../dist/fingerprint.js'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
-import { until } from '../setup/until.js'
 import { allBlocks, read } from './blocks.js'
 import { type Compiled, compile } from './compile.js'
+import { abandoned, authenticate, instanceOn, post, providerOf, useByDefault } from './reader.js'
 
 const blocks = allBlocks()
 let compiled: Compiled
@@ -325,74 +324,4 @@ interface CutLog {
 interface Paying {
   readonly value: unknown
   pay(key: string, input: object): Promise<unknown>
-}
-
-const authenticate: RequestHandler = (request, _response, next) => {
-  Object.assign(request, { user: { id: 'alice' } })
-  next()
-}
-
-/** What `new pg.Pool()` connects to when nobody says. */
-function useByDefault(connectionString: string): void {
-  const { hostname, port, username, password, pathname } = new URL(connectionString)
-  process.env.PGHOST = hostname
-  process.env.PGPORT = port
-  process.env.PGUSER = decodeURIComponent(username)
-  process.env.PGPASSWORD = decodeURIComponent(password)
-  process.env.PGDATABASE = pathname.slice(1)
-}
-
-function instanceOn(pool: pg.Pool) {
-  return retrysafe({ store: postgres(pool), mode: 'transaction', onOwnerLost: 'unknown' })
-}
-
-function providerOf(charges: string[]) {
-  const idOf = (reference: string) => ({ id: `ch-${charges.indexOf(reference) + 1}` })
-  return {
-    charge: async (_order: object, { reference }: { reference: string }) => {
-      charges.push(reference)
-      return idOf(reference)
-    },
-    find: async ({ reference }: { reference: string }) =>
-      charges.includes(reference) ? idOf(reference) : undefined,
-  }
-}
-
-/** An owner that is gone without a word; the next attempt found its lease run out. */
-async function abandoned(safe: ReturnType<typeof instanceOn>, pool: pg.Pool, key: string): Promise<void> {
-  await postgres(pool).claim({
-    identity: { key, scope: 'alice' },
-    owner: randomUUID(),
-    fingerprint: fingerprintOfValue(undefined).bytes(),
-    leaseMs: 1,
-    callerNowMs: Date.now(),
-  })
-  await until(async () => {
-    const end = await safe
-      .run({ scope: 'alice', key }, () => 'ran')
-      .catch((error: { code?: string }) => error)
-    return 'code' in end && end.code === 'OUTCOME_UNKNOWN'
-  })
-}
-
-interface Answer {
-  readonly status: number
-  readonly replayed: boolean
-  readonly body: string
-  readonly location: string | null
-}
-
-async function post(url: string, key: string | undefined, body: unknown): Promise<Answer> {
-  const headers = { 'content-type': 'application/json', authorization: 'alice' }
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: key === undefined ? headers : { ...headers, 'idempotency-key': key },
-    body: JSON.stringify(body),
-  })
-  return {
-    status: response.status,
-    replayed: response.headers.get('idempotent-replayed') === 'true',
-    body: await response.text(),
-    location: response.headers.get('location'),
-  }
 }
