@@ -4,7 +4,7 @@
  */
 import type { Call } from './attempt.js'
 import { sleep } from './clock.js'
-import { type Engine, encode, pauseMs } from './engine.js'
+import { type Engine, encode, pauseMs, storeFailure } from './engine.js'
 import { fail } from './errors.js'
 import { armed, hit } from './failpoints.js'
 import type { Lease } from './lease.js'
@@ -31,6 +31,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
   let closed = false
   let running: Promise<unknown> | undefined
   let opened: OpenTransaction<Tx> | undefined
+  let connectionLost = false
 
   async function commit<Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value> {
     const { transactions } = engine.store
@@ -66,6 +67,9 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
       .open(owned, Math.max(1, Math.ceil(lease.leftMs()) + call.policy.leaseMs))
       .catch(unreachable)
     opened = open
+    open.onLost(() => {
+      connectionLost = true
+    })
     const { written, bytes } = await writeThrough(open, write)
     const { retainMs } = call.policy
     lease.completing = true
@@ -98,7 +102,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     } catch (error) {
       await open.settle()
       await open.rollback()
-      throw error
+      throw connectionLost ? unavailable(error) : error
     }
   }
 
@@ -109,6 +113,7 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
     lease.completing = false
     if (answer.kind === 'refused') throw lost()
     if (answer.kind === 'aborted') throw fail('TRANSACTION_ABORTED', { cause: answer.error })
+    if (connectionLost) throw unavailable(answer.error)
     throw transactions.isConflict(answer.error)
       ? fail('TRANSACTION_CONFLICT', { cause: answer.error })
       : answer.error
@@ -159,8 +164,11 @@ export function createCommit<Tx, Result>(engine: Engine<Tx>, call: Call<Result>,
   }
 
   function unreachable(error: unknown): never {
-    engine.events.emit('storeError', { during: 'commit', error })
-    throw fail('STORE_UNAVAILABLE', { cause: error })
+    throw unavailable(error)
+  }
+
+  function unavailable(error: unknown): Error {
+    return storeFailure(engine, 'commit', error)
   }
 
   async function close(limitMs: number): Promise<void> {

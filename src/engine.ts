@@ -222,7 +222,8 @@ export function firstAnswer<Value>(
   original: { readonly value: Value } | { readonly error: unknown },
 ): Answer<Value> {
   const outcome = decodeOutcome(bytes)
-  if ('error' in original && outcome.kind === 'failure') throw original.error
+  if ('error' in original && (outcome.kind === 'failure' || outcome.kind === 'unreplayable'))
+    throw original.error
   if ('value' in original && outcome.kind === 'unreplayable')
     return { value: original.value, replayed: false }
   return { value: call.format.toValue(outcome), replayed: false }

@@ -95,11 +95,11 @@ export function createEvents(): Events {
 
   function emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
     for (const listener of listeners.get(name) ?? []) {
+      // An observer must not decide over a payment, nor end the process: its failure is its own, also when it comes later.
       try {
-        ;(listener as (event: EventMap[Name]) => void)(event)
-      } catch {
-        // An observer must not decide over a payment: its failure is its own.
-      }
+        const later = (listener as (event: EventMap[Name]) => unknown)(event)
+        if (later instanceof Promise) later.catch(() => undefined)
+      } catch {}
     }
   }
 

@@ -20,6 +20,7 @@ export async function tell<Tx>(
   call: ResolvedIntent,
   lead: Lead,
   look: 'claim' | 'find',
+  held: boolean,
 ): Promise<Claimed | Decision | 'down'> {
   try {
     if (look === 'claim') return await claim(engine, call)
@@ -27,7 +28,7 @@ export async function tell<Tx>(
     return decide(seen, askOf(call, '', true))
   } catch (error) {
     const failure = storeFailure(engine, look, error)
-    if (failure.code === 'STORE_UNAVAILABLE' && call.policy.onStoreDown === 'run') return 'down'
+    if (failure.code === 'STORE_UNAVAILABLE' && call.policy.onStoreDown === 'run' && !held) return 'down'
     lead.end({ kind: 'refused', error: failure })
     throw failure
   }

@@ -19,8 +19,10 @@ export function runLease<Tx, Value>(
   return shared(engine, call, async (lead) => {
     // Polling reads; only a look that found the intent free claims (rule 6).
     let look: 'claim' | 'find' = looksFirst(engine, call) ? 'find' : 'claim'
+    // Once another owner was seen alive, running unprotected would be a second run and no stopgap.
+    let held = false
     for (let looks = 0; ; looks += 1) {
-      const found = await tell(engine, call, lead, look)
+      const found = await tell(engine, call, lead, look, held)
       if (found === 'down') return unprotected(engine, call, work, lead)
       if ('sentAt' in found) return perform(engine, call, work, lead, found)
       if (found.do === 'replay') {
@@ -32,6 +34,7 @@ export function runLease<Tx, Value>(
         look = 'claim'
         continue
       }
+      held = true
       await waitOrThrow(engine, call, found, lead, looks)
       look = 'find'
     }

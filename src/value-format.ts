@@ -10,7 +10,7 @@ import type { Outcome, StoredFailure } from './outcome.js'
 export function valueFormat<Value>(policy: Policy): Format<Value> {
   function ofValue(value: Value, noReturn: boolean): Ended {
     const { keep } = policy
-    const kept = noReturn || typeof keep !== 'function' || keep({ status: undefined, value })
+    const kept = noReturn || typeof keep !== 'function' || asked(keep({ status: undefined, value }))
     return { kept, failure: false, outcome: { kind: 'value', value } }
   }
 
@@ -38,14 +38,31 @@ export function valueFormat<Value>(policy: Policy): Format<Value> {
   return { ofValue, ofError, toValue }
 }
 
+/** A promise would count as yes, whatever it says later. */
+function asked(answer: unknown): boolean {
+  if (typeof answer === 'boolean') return answer
+  throw fail('OPTION_INVALID', { detail: 'keep must answer true or false, at once' })
+}
+
+/** What can be told of anything that may be thrown: a getter that throws or a value without a text must not cost the point of no return. */
 function describe(error: unknown): StoredFailure {
-  if (!(error instanceof Error)) return { name: 'Error', message: String(error) }
-  const { code, status } = error as { code?: unknown; status?: unknown }
+  if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
+  const [name, message, code, status] = ['name', 'message', 'code', 'status'].map((member) =>
+    read(error, member),
+  )
   return {
-    name: error.name,
-    message: error.message,
+    name: typeof name === 'string' ? name : 'Error',
+    message: typeof message === 'string' ? message : 'The work failed',
     ...(typeof code === 'string' && { code }),
     ...(typeof status === 'number' && { status }),
+  }
+}
+
+function read(from: object, member: string): unknown {
+  try {
+    return (from as Record<string, unknown>)[member]
+  } catch {
+    return undefined
   }
 }
 

@@ -30,6 +30,9 @@ export function createWithin<Tx extends object>(
   const inside = new AsyncLocalStorage<ReadonlySet<Tx>>()
 
   return async function within(tx, call, work) {
+    if ((typeof tx !== 'object' && typeof tx !== 'function') || tx === null) {
+      throw fail('OPTION_INVALID', { detail: 'tx must be the open transaction of the caller' })
+    }
     const around = inside.getStore() ?? new Set()
     if (around.has(tx)) {
       throw fail('OPTION_INVALID', {
@@ -72,8 +75,8 @@ async function runWithin<Tx, Value>(
     switch (decision.do) {
       case 'run':
       case 'takeOver': {
-        const answer = await perform(engine, call, open, work)
-        saved = answer.stored
+        const { stored, ...answer } = await perform(engine, call, open, work)
+        saved = stored
         return answer
       }
       case 'replay':

@@ -368,3 +368,25 @@ test('unprotected work has followers and a time limit like any other', async () 
   await clock.advance(500)
   await hung
 })
+
+test('a waiter that has seen another owner alive never runs unprotected (rule 4)', async () => {
+  const { safe, other, clock } = setUp(() => ({ find: () => Promise.reject(new Error('down')) }), {
+    onStoreDown: 'run',
+    mode: 'lease',
+    whileRunning: { waitMs: 10_000 },
+  })
+  const work = gate()
+  const owner = other.run(intent, () => work.opened)
+  await clock.advance(1)
+  let runs = 0
+  const waiter = expect(
+    safe.run(intent, () => {
+      runs += 1
+    }),
+  ).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await clock.advance(100)
+  await waiter
+  expect(runs).toBe(0)
+  work.open('done')
+  await owner
+})

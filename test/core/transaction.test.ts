@@ -262,3 +262,77 @@ test('a store clock far from ours is told, and neither frees a done key early', 
   expect(gaps).toEqual([{ gapMs: 3_600_000 }])
   expect(events).not.toContain('clockGap')
 })
+
+test.each([
+  ['nothing at all', undefined],
+  ['null', null],
+  ['an object without a text', Object.create(null)],
+  [
+    'an error whose getters throw',
+    Object.defineProperty(new Error('x'), 'status', {
+      get: () => {
+        throw new Error('getter')
+      },
+    }),
+  ],
+])('past the point of no return %s that is thrown is kept like any failure', async (_, thrown) => {
+  for (const mode of ['transaction', 'run'] as const) {
+    const { safe } = setUp()
+    let runs = 0
+    const work = ({ keepFailure }: { keepFailure(): void }) => {
+      runs += 1
+      keepFailure()
+      throw thrown
+    }
+    const first = await safe[mode](intent, work).catch((error: unknown) => ({ error }))
+    expect(first).toEqual({ error: thrown })
+    await expect(safe[mode](intent, work)).rejects.toMatchObject({ replayed: true })
+    expect(runs).toBe(1)
+  }
+})
+
+test('a kept failure that is too large reaches its first caller whole', async () => {
+  const { safe } = setUp({}, { maxReplyBytes: 50 })
+  const failure = new Error('x'.repeat(100))
+  const work = ({ keepFailure }: { keepFailure(): void }) => {
+    keepFailure()
+    throw failure
+  }
+  await expect(safe.run(intent, work)).rejects.toBe(failure)
+  await expect(safe.run(intent, work)).rejects.toMatchObject({ code: 'NOT_REPLAYABLE' })
+})
+
+test('a keep that does not answer at once is refused, and its transaction is not left open', async () => {
+  const { safe, store } = setUp({}, { keep: (async () => false) as never })
+  await expect(safe.transaction(intent, () => 1)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  await expect(safe.run(intent, () => 1)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  expect(await store.operating.count()).toMatchObject({ done: 0, running: 0 })
+})
+
+test('a listener that fails, now or later, changes nothing', async () => {
+  const { safe } = setUp()
+  safe.on('claimed', () => {
+    throw new Error('now')
+  })
+  safe.on('completed', async () => {
+    throw new Error('later')
+  })
+  expect(await safe.transaction(intent, () => 1)).toEqual({ value: 1, replayed: false })
+  await new Promise((resume) => setImmediate(resume))
+})
+
+test('an effect of the memory store that throws commits nothing and holds nothing', async () => {
+  const { safe } = setUp()
+  const broken = safe.transaction(intent, ({ tx }) =>
+    tx.defer(() => {
+      throw new Error('must not')
+    }),
+  )
+  await expect(broken).rejects.toThrow('must not')
+  expect(await safe.transaction(intent, () => 'again')).toEqual({ value: 'again', replayed: false })
+})
+
+test.each([null, undefined, 5, 'tx'])('within refuses %j as a transaction', async (tx) => {
+  const { safe } = setUp()
+  await expect(safe.within(tx as never, intent, () => 1)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+})

@@ -159,7 +159,13 @@ function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
     const lock = ledger.locks.get(nameOf(request.identity))
     if (lock !== undefined) lock.written = true
     effects.push(() => write(parts, seen, generation, wish))
-    parts.commit()
+    try {
+      parts.commit()
+    } catch (error) {
+      // An effect must not throw; one that does has undone nothing, but it must not keep the key either.
+      ended = false
+      return { kind: 'rolledBack', error }
+    }
     return { kind: 'committed' }
   }
 
