@@ -29,6 +29,7 @@ async function main(): Promise<void> {
   await store.migrate()
   const safe = retrysafe({ store, mode: 'transaction', leaseMs: 5000, scope: callerOf })
   safe.on('storeError', ({ during, error }) => log(`The store failed during ${during}: ${error}`))
+  safe.on('failed', ({ code, error }) => log(`A caller was answered with ${code}: ${error.message}`))
   safe.start()
 
   const server = createServer()

@@ -1,5 +1,6 @@
 /** How an attempt ended, whatever it came through: HTTP, or the API. */
-import { isRetrysafeError } from '../errors.js'
+import { errorTable, isRetrysafeError } from '../errors.js'
+import { statusesNotKept } from '../options.js'
 import { show } from './show.js'
 
 export type Effects = () => Promise<number> | number
@@ -40,11 +41,29 @@ async function ofResponse(response: ResponseLike): Promise<Ending> {
   const bytes = Buffer.concat([Buffer.from(`${status}\n`), body])
   const text = `${status}${replayed ? ', replayed' : ''}${retryAfter === undefined ? '' : ', Retry-After'}: ${cut(body)}`
   if (replayed) return { kind: 'replay', bytes, text, raw: response }
-  if (status >= 200 && status < 300) return { kind: 'first', bytes, text, raw: response }
+  if (isDefinite(status) && !isProblemOfOurs(response, body)) {
+    return { kind: 'first', bytes, text, raw: response }
+  }
   if ((status === 409 || status === 503) && retryAfter !== undefined) {
     return { kind: 'inProgress', bytes, text, raw: response }
   }
   return { kind: 'other', bytes, text, raw: text }
+}
+
+/** Whether an answer is about the intent, and not about this moment or this caller: 2xx, a redirect behind a form, a refusal that is kept. */
+function isDefinite(status: number): boolean {
+  return status >= 200 && status < 500 && !statusesNotKept.has(status)
+}
+
+/** Whether it was we who refused: no key, another request under the same key. */
+function isProblemOfOurs({ headers }: ResponseLike, body: Buffer): boolean {
+  if (!headerOf(headers, 'content-type')?.startsWith('application/problem+json')) return false
+  try {
+    const { code } = JSON.parse(body.toString('utf8'))
+    return typeof code === 'string' && Object.hasOwn(errorTable, code)
+  } catch {
+    return false
+  }
 }
 
 function ofAnswer(answer: { readonly value: unknown; readonly replayed: boolean }): Ending {

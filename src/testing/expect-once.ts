@@ -1,6 +1,7 @@
 /**
  * The concurrent test as one assertion: many attempts of one intent at once, one effect, one first answer, and nothing else but its replays.
  */
+import type { Retrysafe } from '../retrysafe.js'
 import { type Effects, type Ending, endingOf } from './endings.js'
 import { show } from './show.js'
 
@@ -16,6 +17,11 @@ export interface ExpectOnce {
   readonly times?: number
   /** Whether one more attempt afterwards must be a replay. Default false. */
   readonly sequential?: boolean
+  /**
+   * The instance behind the route. With it, work in transaction mode that was kept and never used `tx` is a failure too: its writes went past
+   * the transaction, which no count of effects can show (rule 24, F074).
+   */
+  readonly safe?: Pick<Retrysafe<never>, 'on'>
 }
 
 /** What happened, for a test that wants to know more. */
@@ -29,8 +35,8 @@ export interface Once {
 
 /**
  * Runs `attempt` several times at once and rejects, saying what it found, unless exactly one effect was added, exactly one attempt got a
- * first answer (a 2xx without `Idempotent-Replayed`), every other one a replay equal to it byte for byte or a refusal that says when to
- * come back (409 or 503 with `Retry-After`).
+ * first answer, every other one a replay equal to it byte for byte or a refusal that says when to come back (409 or 503 with `Retry-After`).
+ * A first answer is a definite one without `Idempotent-Replayed`: 2xx, a redirect, or a 4xx that is kept; no problem of this library's own.
  *
  * @example
  * ```ts
@@ -40,12 +46,22 @@ export interface Once {
  * })
  * ```
  */
-export async function expectOnce({
-  attempt,
-  effects,
-  times = 5,
-  sequential = false,
-}: ExpectOnce): Promise<Once> {
+export async function expectOnce(test: ExpectOnce): Promise<Once> {
+  let uncovered = 0
+  const stop = test.safe?.on('txUnused', () => {
+    uncovered += 1
+  })
+  try {
+    const once = await run(test)
+    if (uncovered > 0)
+      throw new Error('The work was kept without having used tx: what it wrote is not covered')
+    return once
+  } finally {
+    stop?.()
+  }
+}
+
+async function run({ attempt, effects, times = 5, sequential = false }: ExpectOnce): Promise<Once> {
   const before = await effects()
   const endings = await Promise.all(
     Array.from({ length: times }, (_, index) => endingOf(async () => attempt(index))),

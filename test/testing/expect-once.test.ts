@@ -77,7 +77,47 @@ describe('expectOnce passes', () => {
   })
 })
 
+describe('expectOnce takes every definite answer for a first one', () => {
+  test.each([[200], [202], [303], [400], [402], [404], [422]])('status %i', async (status) => {
+    const { replays } = await answering([
+      { ...created, status },
+      { ...replay, status },
+    ])
+    expect(replays).toBe(1)
+  })
+
+  test.each([[401], [403], [408], [429], [500], [502]])(
+    'but not status %i, which is about the moment or the caller',
+    async (status) => {
+      await expect(answering([{ ...created, status }])).rejects.toThrow('No attempt got a first answer')
+    },
+  )
+
+  test('nor a refusal of ours', async () => {
+    const headers = { 'content-type': 'application/problem+json' }
+    const mismatch = { status: 422, headers, body: '{"code":"KEY_REUSED"}' }
+    await expect(answering([mismatch])).rejects.toThrow('No attempt got a first answer')
+    await answering([{ ...mismatch, body: '{"code":"OUT_OF_STOCK"}' }])
+  })
+})
+
 describe('expectOnce finds what is planted (I12)', () => {
+  test('work that writes past tx, where it knows the instance', async () => {
+    let effects = 0
+    const safe = retrysafe({ store: memory() })
+    const past = (key: string, more = {}) =>
+      expectOnce({
+        attempt: () =>
+          safe.transaction({ scope: 's', key }, () => {
+            effects += 1
+          }),
+        effects: () => effects,
+        ...more,
+      })
+    await past('unseen')
+    await expect(past('seen', { safe })).rejects.toThrow('kept without having used tx')
+  })
+
   test('a duplicate effect behind answers that look right', async () => {
     const { attempt, count, effects } = service()
     async function twice() {
