@@ -8,6 +8,7 @@
 import type { OpenTransaction, Save, SaveAnswer } from '../../store.js'
 import type { Ledger, Look } from './claim.js'
 import { type Call, call, type Failure, type Flown, type Result, type Session } from './driver.js'
+import { withoutValues } from './plain-error.js'
 import { isDuplicate, serverError, sqlState } from './sql-state.js'
 
 /** Undoes the work without a savepoint: by a new transaction that has the claim's lock again. */
@@ -186,7 +187,10 @@ interface Places {
 }
 
 /** Reads a failed save (rule 10): what is certain is said, everything else is ambiguous. */
-function readFailure({ index, error }: Failure, at: Places, ending: Ending): SaveAnswer {
+function readFailure(failure: Failure, at: Places, ending: Ending): SaveAnswer {
+  const { index } = failure
+  // What COMMIT fails for is the work's own constraint, which passes untouched (rule 7).
+  const error = index === at.saveAt ? withoutValues(failure.error) : failure.error
   const known = serverError(error)
   const code = known?.code ?? ''
   const beforeEnd = index < at.closeAt

@@ -1,5 +1,6 @@
 /** Reads a server's error. Only what carries an SQLSTATE was said by the server; everything else is a broken connection. */
 import { fail } from '../../errors.js'
+import { withoutValues } from './plain-error.js'
 
 export interface ServerError {
   /** SQLSTATE. */
@@ -37,13 +38,14 @@ export function isConflict(error: unknown): boolean {
   return code === '40001' || code === '40P01'
 }
 
-/** Adds what to do to the one mistake that everybody makes once. */
+/** An error of a statement of ours, without the row that it quotes; says what to do about the one mistake that everybody makes once. */
 export function explained(error: unknown, schema: string): unknown {
   const code = sqlState(error)
-  if (code !== '42P01' && code !== '3F000') return error
+  const cause = withoutValues(error)
+  if (code !== '42P01' && code !== '3F000') return cause
   return fail('STORE_UNAVAILABLE', {
     detail: `the tables are missing in schema "${schema}": run store.migrate(), or apply store.sql()`,
-    cause: error,
+    cause,
   })
 }
 
