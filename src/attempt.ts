@@ -19,7 +19,12 @@ export interface Attempt {
   readonly generation: number
   /** Fires when the attempt must stop: lease lost, connection lost, or `workTimeoutMs` over. Its reason is the error. */
   readonly signal: AbortSignal
-  /** Marks a point of no return: however the work ends from here on, its answer is kept and it never runs again (rule 11). */
+  /**
+   * Marks a point of no return: however the work ends from here on, its answer is kept and replayed (rule 11); its writes through `tx` stand
+   * only if it ends in a value or a reply below 400. It holds once that end is stored. A crash, a lost connection, `workTimeoutMs` or a lost
+   * lease before then stores nothing, and the next attempt runs. Costs one statement in transaction mode on PostgreSQL, unless `keep` is
+   * `'all'` or a function.
+   */
   keepFailure(): void
 }
 

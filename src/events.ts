@@ -16,6 +16,7 @@ export interface IntentEvent {
   readonly attempt?: number
 }
 
+/** What each event tells its listeners; the keys are the names. {@link IntentEvent} where it is about one intent. */
 export interface EventMap {
   /** The claim is ours; the work runs. */
   claimed: IntentEvent
@@ -57,12 +58,15 @@ export interface EventMap {
   storeError: { readonly during: string; readonly error: unknown }
 }
 
+/** Names of events, for `safe.on(name, listener)`. */
 export type EventName = keyof EventMap
 
 export interface Events {
   /** Calls `listener` at each event of that name; the returned function removes it. A listener that throws changes nothing. */
   on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void
+  /** Whether anybody listens to that name. */
+  isHeard(name: EventName): boolean
 }
 
 /** The names, for a check at run time: a misspelt event is an error, not silence. */
@@ -103,5 +107,5 @@ export function createEvents(): Events {
     }
   }
 
-  return { on, emit }
+  return { on, emit, isHeard: (name) => (listeners.get(name)?.size ?? 0) > 0 }
 }

@@ -128,7 +128,15 @@ const lastDrawn = new WeakMap<Clock, { ms: number; count: number }>()
  * The 12 bits after the time count within the millisecond, from a random start below 2,048 so that 2,048 keys fit at least;
  * when they run out, the next millisecond is used ahead of the clock. 62 bits are random.
  *
+ * Defaults: the machine's clock, and its source of chance. Costs 10 random bytes.
+ *
  * Source: RFC 9562, section 5.7 and section 6.2, method 1.
+ *
+ * @example
+ * ```ts
+ * const once = drawKey()
+ * await fetch(url, { method: 'POST', headers: { 'idempotency-key': once }, body })
+ * ```
  */
 export function drawKey(clock: Clock = systemClock, random: Random = systemRandom): string {
   const bytes = random.bytes(10)

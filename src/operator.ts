@@ -11,7 +11,7 @@ import { decodeOutcome, encodeOutcome, type Outcome, type StoredReply } from './
 import type { Operating, RecordState } from './store.js'
 import { sweepAll } from './sweeper.js'
 
-/** Names a record. */
+/** Names a record: what the intent had. */
 export interface RecordName {
   readonly key: string
   readonly scope: string
@@ -40,17 +40,63 @@ export type Resolution =
    */
   | { readonly done: true; readonly value?: unknown; readonly reply?: StoredReply }
 
-/** Every call throws `OPTION_INVALID` for what it is told wrongly, `KEY_INVALID` and `SCOPE_INVALID` for a name that no record has. */
+/**
+ * What an operator asks and decides; part of every instance. A verdict names the generation that was seen, and answers false, with nothing written,
+ * when another attempt has moved on (rule 3). Every call throws `OPTION_INVALID` for what it is told wrongly, `KEY_INVALID` and `SCOPE_INVALID` for a
+ * name that no record has, and `STORE_UNAVAILABLE` when the store cannot be asked.
+ */
 export interface Operator {
-  /** Records, in no particular order. `limit` is 1 to 10,000, 100 by default. */
+  /**
+   * Records by state, in no particular order. Default: every state; `limit` is 1 to 10,000, 100 by default. Costs one statement; on PostgreSQL only
+   * `unknown` and `dead` have an index, so for other states a large table is read through.
+   *
+   * @throws `OPTION_INVALID` for a limit or a state that is none, and on a store that cannot list its records
+   *
+   * @example
+   * ```ts
+   * const stuck = await safe.list({ states: ['unknown', 'dead'], limit: 20 })
+   * ```
+   */
   list(filter?: { states?: readonly RecordState[]; limit?: number }): Promise<readonly RecordView[]>
-  /** One record with its outcome, or undefined. Throws `RECORD_CORRUPT` when the outcome cannot be read. */
+  /**
+   * One record with its outcome, or undefined. Costs a look-up by primary key.
+   *
+   * @throws `RECORD_CORRUPT` when the outcome cannot be read; `KEY_INVALID`, `SCOPE_INVALID`
+   *
+   * @example
+   * ```ts
+   * const record = await safe.show({ scope, key })
+   * if (record?.state === 'running') console.log(`held for another ${record.leftMs} ms`)
+   * ```
+   */
   show(name: RecordName): Promise<(RecordView & { readonly outcome?: Outcome }) | undefined>
-  /** Frees a record that is unknown, dead, or running past its lease: the next attempt runs. False: it has moved on. */
+  /**
+   * Frees a record that is unknown, dead, or running past its lease: the next attempt runs. False: it has moved on, or is none of these.
+   *
+   * @throws `OPTION_INVALID` on a store that cannot, `KEY_INVALID`, `SCOPE_INVALID`
+   */
   release(name: RecordName & { readonly generation: number }): Promise<boolean>
-  /** Says what became of an unknown record. False: it has moved on. */
+  /**
+   * Says what became of an unknown record, after somebody has looked: its answer, which every retry then gets, or that it did not take effect,
+   * so that the next attempt runs. False: it has moved on.
+   *
+   * @throws `OPTION_INVALID` on a store that cannot, `KEY_INVALID`, `SCOPE_INVALID`
+   *
+   * @example
+   * ```ts
+   * for (const { scope, key, generation } of await safe.list({ states: ['unknown'] })) {
+   *   const charge = await provider.find({ reference: `${scope}:${key}` })
+   *   const found = charge === undefined ? { done: false as const } : { done: true as const, value: { chargeId: charge.id } }
+   *   await safe.resolve({ scope, key, generation }, found)
+   * }
+   * ```
+   */
   resolve(name: RecordName & { readonly generation: number }, resolution: Resolution): Promise<boolean>
-  /** Removes what is past retention; answers how many records went. */
+  /**
+   * Removes what is past retention, in batches of 1,000; answers how many records went.
+   *
+   * @throws `OPTION_INVALID` on a store that expires its records by itself
+   */
   sweep(): Promise<number>
 }
 

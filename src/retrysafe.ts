@@ -59,7 +59,22 @@ export interface Retrysafe<Tx> extends Operator {
   ): Promise<Answer<Value>>
   /**
    * Runs the work under a lease, outside any transaction; for work that calls other systems. Effects are covered through `commit`; anything
-   * else the work does is at least once. Throws as {@link Retrysafe.transaction} does, and `LEASE_LOST`, `OUTCOME_UNKNOWN`.
+   * else the work does is at least once.
+   *
+   * Costs two round trips and two commits beyond the work: the claim, and the outcome. With `commit` the second is its transaction: BEGIN in
+   * one round trip, your statements, outcome and COMMIT in one. Renewals go every third of `leaseMs`, one statement for all leases of the
+   * process. Throws as {@link Retrysafe.transaction} does, and `LEASE_LOST`, `OUTCOME_UNKNOWN`.
+   *
+   * @example
+   * ```ts
+   * const { value } = await safe.run({ scope, key, input }, async ({ commit, signal }) => {
+   *   const charge = await provider.charge(input, { reference: `${scope}:${key}`, signal })
+   *   return commit(async (tx) => {
+   *     await tx.query('insert into payments (charge_id) values ($1)', [charge.id])
+   *     return { chargeId: charge.id }
+   *   })
+   * })
+   * ```
    */
   run<Value>(
     intent: Intent,
@@ -68,13 +83,37 @@ export interface Retrysafe<Tx> extends Operator {
   /**
    * Runs the work once inside a transaction that the caller has opened and will commit. A refusal leaves that transaction usable; one intent
    * runs at a time; nothing is true, and no event is emitted, before the caller's COMMIT.
+   *
+   * Costs three round trips beyond the work (savepoint and look-up, claim, outcome), one row version that is dead at once, and no commit.
+   *
+   * @throws `IN_PROGRESS`, `KEY_REUSED`, `NOT_REPLAYABLE`; `TRANSACTION_ABORTED` when the work has undone our savepoint; `OPTION_INVALID` on a store
+   * without transactions, for a `tx` that it does not know, and inside another `within` of the same `tx`; what the work throws; the driver's own
+   * error when the transaction is lost.
+   *
+   * @example
+   * ```ts
+   * const client = await pool.connect()
+   * await client.query('begin')
+   * await safe.within(client, { scope, key }, ({ tx }) => tx.query("insert into outbox (address) values ('ada')"))
+   * await client.query('commit')
+   * ```
    */
   within<Value>(
     tx: Tx,
     intent: Intent,
     work: (attempt: TransactionAttempt<Tx>) => Value | Promise<Value>,
   ): Promise<Answer<Value>>
-  /** Listens to an event; the returned function stops it. Throws `OPTION_INVALID` for a name that does not exist. */
+  /**
+   * Listens to an event; the returned function stops it. Listeners are called in the middle of an attempt, one after the other: do little
+   * there. What they throw is dropped.
+   *
+   * @throws `OPTION_INVALID` for a name that does not exist
+   *
+   * @example
+   * ```ts
+   * const stop = safe.on('leaseLost', ({ record, attempt }) => console.error(`${record} was lost by attempt ${attempt}`))
+   * ```
+   */
   on<Name extends EventName>(name: Name, listener: (event: EventMap[Name]) => void): () => void
   /** Starts the sweeper in the background; it does not keep the process alive. Any number of processes may run one. */
   start(): void

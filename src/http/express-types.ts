@@ -37,8 +37,10 @@ export interface RequestExtras {
   route?: ExpressRoute
 }
 
+/** Express's `next`: on to the next handler, or with an error to the error handler. */
 export type ExpressNext = (error?: unknown) => void
 
+/** What `idempotent` and `serve` make, for `app.use`, `app.post` and `router.use` of Express 4 and 5. */
 export type ExpressMiddleware<Request> = (req: Request, res: ServerResponse, next: ExpressNext) => void
 
 /** The route a request is in: what was mounted for it, in order, and a way to mount more. */

@@ -40,7 +40,7 @@ type Handler<Attempt, Request> = (context: ExpressContext<Attempt, Request>) => 
  * they send is kept. In transaction mode such a reply is held back until the commit, a throw is never kept, and where the
  * middleware cannot see throws (mounted with `app.use`, or in a route with an error handler of its own) no status from 400 up is.
  *
- * Costs one round trip to the store beyond the work's own in lease mode, none in transaction mode. Errors of ours are sent as `problem+json`; what your
+ * Costs no round trip to the store beyond the work's own in transaction mode; in lease mode one with `commit`, else two. Errors of ours are sent as `problem+json`; what your
  * own functions throw goes to Express's error handler, once.
  *
  * @throws `OPTION_INVALID` at once for options that do not fit

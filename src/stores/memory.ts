@@ -29,11 +29,13 @@ import { createTransactions, type MemoryTransactions, type MemoryTx } from './me
 
 export type { MemoryTx } from './memory/transactions.js'
 
+/** Options of {@link memory}. */
 export interface MemoryOptions {
   /** The store's own clock; a test passes one that it moves. Default: the machine's. */
   readonly clock?: Pick<Clock, 'now'>
 }
 
+/** A {@link Store} in memory, with every ability but migrations. */
 export interface MemoryStore extends Store<MemoryTx> {
   readonly transactions: MemoryTransactions
   readonly sweeping: Sweeping

@@ -3,6 +3,7 @@ import { errorTable, isRetrysafeError } from '../errors.js'
 import { statusesNotKept } from '../options.js'
 import { show } from './show.js'
 
+/** Counts the effects that are there now. It is asked before, after, and (with `sequential`) once more. */
 export type Effects = () => Promise<number> | number
 
 export interface Ending {

@@ -5,6 +5,7 @@ import type { Retrysafe } from '../retrysafe.js'
 import { type Effects, type Ending, endingOf } from './endings.js'
 import { show } from './show.js'
 
+/** What {@link expectOnce} is given: an attempt, and a count of its effects. */
 export interface ExpectOnce {
   /**
    * Sends one attempt of the intent, every time with the same key. It answers with a `Response` (or anything with `status` and

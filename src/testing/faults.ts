@@ -21,6 +21,7 @@ export type FaultPoint =
   | 'readBack'
   | 'renameOwner'
 
+/** How a call fails. In both ways the caller hears the same, so it must not tell them apart. */
 export type Fault =
   /** The store does it, and the caller hears of a lost connection. */
   | 'loseAnswer'
@@ -35,6 +36,7 @@ export interface Stopped {
   release(fault?: Fault): void
 }
 
+/** Which calls of a store fail, and how; made by {@link planFaults}, followed by `withFaults`. */
 export interface Faults {
   /** The next call there fails so. Several of them queue up. */
   next(point: FaultPoint, fault: Fault): void
@@ -72,6 +74,17 @@ export function connectionLost(): Error {
   return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
 }
 
+/**
+ * Makes an empty plan: nothing fails until it says so. Points are counted across all stores that follow the plan.
+ *
+ * @example
+ * ```ts
+ * const faults = planFaults()
+ * faults.next('save', 'loseAnswer')
+ * const stopped = faults.stop('claim')
+ * void stopped.reached.then(() => stopped.release('failBefore'))
+ * ```
+ */
 export function planFaults(): FaultPlan {
   const counts = new Map<FaultPoint, number>()
   const planned = new Set<Planned>()

@@ -19,6 +19,7 @@ export interface MemoryTx {
   defer(effect: () => void): void
 }
 
+/** Transactions of the memory store, and a way to open one as a caller of `safe.within` would. */
 export interface MemoryTransactions extends Transactions<MemoryTx> {
   /** A transaction of the caller's own, for `safe.within`. */
   own(): { readonly tx: MemoryTx; commit(): void; rollback(): void }
