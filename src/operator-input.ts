@@ -57,7 +57,7 @@ export function checkResolution(given: unknown): Outcome | undefined {
 /** As a reply of a handler is checked and kept: no cookie, no date, nothing that belongs to one connection (rule 9). */
 function checkStoredReply(given: unknown): StoredReply {
   const { status, headers = [], body = new Uint8Array() } = membersOf(given, 'reply')
-  // A 304 leaves out what it is about: another caller, without that cache, could not use it (F059).
+  // A 304 leaves out what it is about: another caller, without that cache, could not use it.
   if (!Number.isInteger(status) || Number(status) < 200 || Number(status) > 599 || status === 304) {
     throw wrong('the status of a reply must be a whole number from 200 to 599, and not 304')
   }

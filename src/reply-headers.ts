@@ -2,7 +2,7 @@
  * Which headers may stand in a reply and in a record, whoever made the reply: a handler, or an operator who says what it was.
  */
 
-/** Says that a reply is the stored outcome of an earlier attempt. It is set when a reply is given again and never stored (F026). */
+/** Says that a reply is the stored outcome of an earlier attempt. It is set when a reply is given again and never stored. */
 export const replayMarker = 'Idempotent-Replayed'
 
 /** RFC 9110, section 7.6.1, and what frames a message: they belong to a connection, not to a reply. */

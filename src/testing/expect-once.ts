@@ -20,7 +20,7 @@ export interface ExpectOnce {
   readonly sequential?: boolean
   /**
    * The instance behind the route. With it, work in transaction mode that was kept and never used `tx` is a failure too: its writes went past
-   * the transaction, which no count of effects can show (rule 24, F074).
+   * the transaction, which no count of effects can show (rule 24).
    */
   readonly safe?: Pick<Retrysafe<never>, 'on'>
 }

@@ -1,6 +1,6 @@
 /**
  * Every message that a request sends to the database, cut before it and cut behind it, or stalled: then a retry on a healthy connection
- * finds the one effect or makes it (layer D). `test/sweeps` has what takes longer.
+ * finds the one effect or makes it. `test/sweeps` has what takes longer.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CutHall, cuts, openHall, stalls } from './cut-runs.js'

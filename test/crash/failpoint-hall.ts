@@ -1,4 +1,4 @@
-/** Drives named moments of the library in processes that die, stop or throw there, and keeps the log (layer E). */
+/** Drives named moments of the library in processes that die, stop or throw there, and keeps the log. */
 import { readFileSync } from 'node:fs'
 import { checkLedger, type LedgerFinding, type LoggedAttempt, type Told as Said } from 'retrysafe/testing'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'

@@ -1,6 +1,6 @@
 /**
  * Every named moment between two durable effects × {SIGKILL, SIGSTOP past the lease then SIGCONT, throw}: then a retry finds the one
- * effect or makes it (layer E). A moment without a case fails here.
+ * effect or makes it. A moment without a case fails here.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
