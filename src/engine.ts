@@ -6,14 +6,14 @@ import type { Answer, Call, ResolvedIntent } from './attempt.js'
 import type { Cache } from './cache.js'
 import type { Clock, Random } from './clock.js'
 import { fail, isRetrysafeError, type RetrysafeError } from './errors.js'
-import type { EventMap, Events, IntentEvent } from './events.js'
+import type { EventMap, EventName, Events, IntentEvent } from './events.js'
 import type { Habit } from './habit.js'
 import { recordDigest } from './key.js'
 import type { Keeper } from './lease.js'
-import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js'
+import { decodeOutcome, encodeOutcome, type Outcome, statusOf } from './outcome.js'
 import { type Ask, type Refusal, retryAfterHeldMs } from './protocol.js'
 import { isLead, type Lead, type Sharing, type Stored } from './sharing.js'
-import { clockToleranceMs, type SeenRecord, type Store } from './store.js'
+import { clockToleranceMs, recordName, type SeenRecord, type Store } from './store.js'
 
 /** The parts of an instance. */
 export interface Engine<Tx> {
@@ -34,31 +34,32 @@ export interface Engine<Tx> {
 const firstPauseMs = 10
 const longestPauseMs = 160
 
-/** Names what can be told of an intent in an event. The digest is taken when it is read: most events have no listener. */
-export function eventOf(
+/** Names of the events that tell of an intent. */
+type IntentEventName = {
+  [Name in EventName]: EventMap[Name] extends IntentEvent ? Name : never
+}[EventName]
+
+/** Tells what happened to an intent, if anybody listens. */
+export function tell<Tx>(
+  { events }: Engine<Tx>,
+  name: IntentEventName,
   { identity, operation, policy }: ResolvedIntent,
   granted?: { generation: number; attempts?: number },
-): IntentEvent {
-  return {
-    get record() {
-      return recordDigest(identity.key, identity.scope)
-    },
+): void {
+  if (!events.isHeard(name)) return
+  events.emit(name, {
+    record: recordDigest(identity.key, identity.scope),
     operation,
     mode: policy.mode,
     ...(granted && { generation: granted.generation }),
     ...(granted?.attempts !== undefined && { attempt: granted.attempts }),
-  }
+  })
 }
 
 /** What the protocol is asked on behalf of a call. */
 export function askOf(call: ResolvedIntent, owner: string, granted: boolean): Ask {
   const { fingerprint, policy } = call
   return { owner, granted, matches: fingerprint.matches, onOwnerLost: policy.onOwnerLost }
-}
-
-/** Names an intent's record in this process; the key's length says where it ends (rule 14). */
-function nameOf({ identity: { key, scope } }: ResolvedIntent): string {
-  return `${key.length}:${key}${scope}`
 }
 
 /** Leads the call, or follows an equal one that is under way in this process or finished in its cache. */
@@ -68,7 +69,7 @@ export async function shared<Tx, Value>(
   run: (lead: Lead) => Promise<Answer<Value>>,
 ): Promise<Answer<Value>> {
   const { sharing, cache } = engine
-  const name = nameOf(call)
+  const name = recordName(call.identity)
   const lead = cache?.get(name) ?? sharing.lead(name, call.fingerprint, call.policy.waitMs)
   const joined = lead ?? (await follow(engine, call, name))
   if (!isLead(joined)) return replay(engine, call, checked(engine, call, joined))
@@ -99,7 +100,7 @@ function checked<Tx>(engine: Engine<Tx>, call: ResolvedIntent, stored: Stored): 
 /** Our own outcome is durable: followers get it, and the cache keeps it. */
 export function finished<Tx>(engine: Engine<Tx>, call: ResolvedIntent, lead: Lead, stored: Stored): void {
   lead.end({ kind: 'stored', stored })
-  engine.cache?.put(nameOf(call), stored, lead.startedAt + call.policy.retainMs)
+  engine.cache?.put(recordName(call.identity), stored, lead.startedAt + call.policy.retainMs)
 }
 
 /** Whether to look before claiming: the caller says that it retries, or most calls of late were retries. */
@@ -114,7 +115,7 @@ export async function replay<Tx, Value>(
   stored: Stored,
 ): Promise<Answer<Value>> {
   const outcome = await replayable(call, stored)
-  if (outcome.kind !== 'unreplayable') engine.events.emit('replayed', eventOf(call, stored))
+  if (outcome.kind !== 'unreplayable') tell(engine, 'replayed', call, stored)
   return { value: call.format.toValue(outcome), replayed: true }
 }
 
@@ -187,7 +188,7 @@ function emitRefusal<Tx>(engine: Engine<Tx>, call: ResolvedIntent, error: unknow
     DEAD_LETTER: 'dead',
   }
   const name = names[error.code]
-  if (name !== undefined) engine.events.emit(name, eventOf(call))
+  if (name !== undefined) tell(engine, name, call)
 }
 
 /** Wraps a failure of the store, so that no driver's message reaches a caller. Errors of ours pass. */
@@ -227,19 +228,4 @@ export function firstAnswer<Value>(
   if ('value' in original && outcome.kind === 'unreplayable')
     return { value: original.value, replayed: false }
   return { value: call.format.toValue(outcome), replayed: false }
-}
-
-function statusOf(outcome: Outcome): number | undefined {
-  switch (outcome.kind) {
-    case 'reply':
-      return outcome.reply.status
-    case 'unreplayable':
-      return outcome.status
-    case 'failure':
-      return outcome.failure.status
-    case 'value':
-      return undefined
-    default:
-      return outcome satisfies never
-  }
 }

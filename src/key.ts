@@ -5,10 +5,11 @@
  * control characters, 1 to 255 code points. Nothing is normalised or trimmed away: two keys are one key only if their code
  * units are equal, and what a reader cannot tell apart (zero-width characters) is refused instead of folded.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Clock, type Random, systemClock, systemRandom } from './clock.js'
 import type { ErrorCode } from './errors.js'
 import { fail } from './errors.js'
+import { recordName } from './store.js'
 
 /** Code points of a key or of a scope: what Stripe takes, and what a MySQL utf8mb4 index holds twice. */
 export const longestName = 255
@@ -160,7 +161,7 @@ function nextTick(last: { ms: number; count: number } | undefined, now: number, 
  * length in front. Keys are never logged: who reads a key could ask for the stored reply.
  */
 export function recordDigest(key: string, scope: string): string {
-  return createHash('sha256').update(`${key.length}:${key}${scope}`).digest('hex').slice(0, 16)
+  return hash('sha256', recordName({ key, scope }), 'hex').slice(0, 16)
 }
 
 /** The inverse of {@link recordScope}. */

@@ -2,7 +2,7 @@
  * Takes a claim in lease mode: in one command where the intent is new, by compare-and-swap where an owner is gone.
  */
 import type { ResolvedIntent } from './attempt.js'
-import { abandon, askOf, type Engine, eventOf, storeFailure, watchClock } from './engine.js'
+import { abandon, askOf, type Engine, storeFailure, tell, watchClock } from './engine.js'
 import { armed, hit } from './failpoints.js'
 import { type Decision, decide } from './protocol.js'
 import type { Lead } from './sharing.js'
@@ -15,7 +15,7 @@ export interface Claimed extends Granted {
 }
 
 /** Asks the store, by a claim or by a look: the claim is ours, or the protocol's word on what stands there. */
-export async function tell<Tx>(
+export async function ask<Tx>(
   engine: Engine<Tx>,
   call: ResolvedIntent,
   lead: Lead,
@@ -60,7 +60,7 @@ async function claim<Tx>(engine: Engine<Tx>, call: ResolvedIntent): Promise<Clai
       const granted = await takeOver(engine, request, decision.seen)
       if (armed()) await hit('lease.takenOver')
       if (granted === undefined) return { do: 'refuse', because: 'held', seen: undefined }
-      if (decision.seen.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
+      if (decision.seen.state === 'running') tell(engine, 'takenOver', call, granted)
       return { ...granted, owner: request.owner, sentAt }
     }
     case 'abandon': {

@@ -5,7 +5,7 @@
 import type { Answer, Call, ResolvedIntent } from './attempt.js'
 import { sleep } from './clock.js'
 import { type Engine, looksFirst, pauseMs, refusal, replay, shared, storedOf } from './engine.js'
-import { tell } from './lease-claim.js'
+import { ask } from './lease-claim.js'
 import { type LeaseWork, perform, unprotected } from './lease-work.js'
 import type { Decision } from './protocol.js'
 import type { Lead } from './sharing.js'
@@ -22,7 +22,7 @@ export function runLease<Tx, Value>(
     // Once another owner was seen alive, running unprotected would be a second run and no stopgap.
     let held = false
     for (let looks = 0; ; looks += 1) {
-      const found = await tell(engine, call, lead, look, held)
+      const found = await ask(engine, call, lead, look, held)
       if (found === 'down') return unprotected(engine, call, work, lead)
       if ('sentAt' in found) return perform(engine, call, work, lead, found)
       if (found.do === 'replay') {

@@ -8,13 +8,13 @@ import {
   askOf,
   type Engine,
   encode,
-  eventOf,
   finished,
   firstAnswer,
   pauseMs,
   replay,
   storedOf,
   storeFailure,
+  tell,
 } from './engine.js'
 import { fail } from './errors.js'
 import { armed, hit } from './failpoints.js'
@@ -23,12 +23,12 @@ import type { Claimed } from './lease-claim.js'
 import { decide, settle } from './protocol.js'
 import type { Lead } from './sharing.js'
 import type { SeenRecord } from './store.js'
-import { attemptFor, type End, endWithin, judge } from './work.js'
+import { attemptFor, createControl, type End, endWithin, judge } from './work.js'
 
 export type LeaseWork<Tx, Value> = (attempt: LeaseAttempt<Tx>) => Value | Promise<Value>
 
 /** One granted claim, until it is settled. */
-interface Held<Tx, Value> {
+interface Running<Tx, Value> {
   readonly engine: Engine<Tx>
   readonly call: Call<Value>
   readonly lead: Lead
@@ -51,12 +51,12 @@ export async function perform<Tx, Value>(
     sentAt: claimed.sentAt,
     workTimeoutMs: policy.workTimeoutMs,
     onLost: () => {
-      engine.events.emit('leaseLost', eventOf(call, claimed))
+      tell(engine, 'leaseLost', call, claimed)
       // Whoever comes next must not wait for an attempt that can no longer answer for the intent.
       lead.end({ kind: 'nothing' })
     },
   })
-  const held: Held<Tx, Value> = {
+  const running: Running<Tx, Value> = {
     engine,
     call,
     lead,
@@ -65,41 +65,41 @@ export async function perform<Tx, Value>(
     commit: createCommit(engine, call, lease),
   }
   lead.working(lease.leftMs)
-  engine.events.emit('claimed', eventOf(call, claimed))
-  const { base, noReturn } = attemptFor(call, claimed, lease.signal)
+  tell(engine, 'claimed', call, claimed)
+  const { attempt, noReturn } = attemptFor(call, claimed, lease, { commit: running.commit.commit })
   // Not beyond the time limit and one more lease: by then the claim is lost.
   const limitMs = policy.workTimeoutMs + policy.leaseMs
   try {
     if (armed()) await hit('lease.work')
-    const end = await endWithin(engine.clock, limitMs, () => work({ ...base, commit: held.commit.commit }))
-    await held.commit.close(end === undefined ? 0 : policy.leaseMs)
+    const end = await endWithin(engine.clock, limitMs, () => work(attempt))
+    await running.commit.close(end === undefined ? 0 : policy.leaseMs)
     if (armed()) await hit('lease.worked')
-    return await settleWork(held, end, noReturn())
+    return await settleWork(running, end, noReturn())
   } finally {
     lease.stop()
   }
 }
 
 async function settleWork<Tx, Value>(
-  held: Held<Tx, Value>,
+  running: Running<Tx, Value>,
   end: End<Value> | undefined,
   noReturn: boolean,
 ): Promise<Answer<Value>> {
-  const { call, commit } = held
+  const { call, commit } = running
   const committed = commit.outcome()
   // After commit the intent is done with commit's value, whatever the work returned or threw (rule 26).
-  if (committed !== undefined) return stored(held, committed, { value: commit.value() as Value })
+  if (committed !== undefined) return stored(running, committed, { value: commit.value() as Value })
   // A lease that seems lost is no reason: the write below is conditional, and finished work is not thrown away unasked.
-  if (end === undefined || commit.undecided() || commit.refused()) return adopt(held, end)
+  if (end === undefined || commit.undecided() || commit.refused()) return adopt(running, end)
   const ended = tryJudge(call, end, noReturn)
-  if ('error' in ended) return release(held, ended)
+  if ('error' in ended) return release(running, ended)
   if (settle({ threw: 'error' in end, kept: ended.kept, failure: ended.failure }) === 'forget')
-    return release(held, end)
+    return release(running, end)
   const outcome = encode(call, ended.outcome)
   if (armed()) await hit('lease.complete')
-  const kept = await complete(held, outcome)
+  const kept = await complete(running, outcome)
   if (armed()) await hit('lease.completed')
-  return kept ? stored(held, outcome, end) : adopt(held, end)
+  return kept ? stored(running, outcome, end) : adopt(running, end)
 }
 
 /** A `keep` that throws is a failure of the work: the claim must not be left to run out. */
@@ -111,17 +111,17 @@ function tryJudge<Value>(call: Call<Value>, end: End<Value>, noReturn: boolean):
   }
 }
 
-function stored<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array, end: End<Value>): Answer<Value> {
-  const { engine, call, lead, claimed } = held
+function stored<Tx, Value>(running: Running<Tx, Value>, outcome: Uint8Array, end: End<Value>): Answer<Value> {
+  const { engine, call, lead, claimed } = running
   const fingerprint = call.fingerprint.bytes()
   finished(engine, call, lead, { outcome, fingerprint, generation: claimed.generation })
-  engine.events.emit('completed', eventOf(call, claimed))
+  tell(engine, 'completed', call, claimed)
   return firstAnswer(call, outcome, end)
 }
 
 /** Writes the outcome; while that fails it is tried again inside the lease, and the claim is not released (rule 8). */
-async function complete<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array): Promise<boolean> {
-  const { engine, call, lease } = held
+async function complete<Tx, Value>(running: Running<Tx, Value>, outcome: Uint8Array): Promise<boolean> {
+  const { engine, call, lease } = running
   const { identity, policy } = call
   lease.completing = true
   // Renewals may go on while completions fail; the caller is not kept waiting for longer than one lease.
@@ -144,28 +144,31 @@ async function complete<Tx, Value>(held: Held<Tx, Value>, outcome: Uint8Array): 
 }
 
 /** The work failed in a way that is not kept: the next attempt may run. */
-async function release<Tx, Value>(held: Held<Tx, Value>, end: End<Value>): Promise<Answer<Value>> {
-  const { engine, call, lease, claimed } = held
+async function release<Tx, Value>(running: Running<Tx, Value>, end: End<Value>): Promise<Answer<Value>> {
+  const { engine, call, lease, claimed } = running
   const { identity, policy } = call
   lease.completing = true
   if (armed()) await hit('lease.release')
   let ours = true
   try {
     ours = await engine.store.release({ identity, owner: lease.owner, retainMs: policy.retainMs })
-    if (ours) engine.events.emit('released', eventOf(call, claimed))
+    if (ours) tell(engine, 'released', call, claimed)
   } catch (error) {
     // The lease runs out by itself: the next attempt only has to wait for it.
     storeFailure(engine, 'release', error)
   }
   if (armed()) await hit('lease.released')
-  if (!ours) return adopt(held, end)
+  if (!ours) return adopt(running, end)
   if ('error' in end) throw end.error
   return { value: end.value, replayed: false }
 }
 
 /** The claim is not ours any more: nothing was written, and what is stored is the answer (rule 3). */
-async function adopt<Tx, Value>(held: Held<Tx, Value>, end: End<Value> | undefined): Promise<Answer<Value>> {
-  const { engine, call, lead, lease } = held
+async function adopt<Tx, Value>(
+  running: Running<Tx, Value>,
+  end: End<Value> | undefined,
+): Promise<Answer<Value>> {
+  const { engine, call, lead, lease } = running
   if (armed()) await hit('lease.adopt')
   let seen: SeenRecord | undefined
   try {
@@ -179,7 +182,7 @@ async function adopt<Tx, Value>(held: Held<Tx, Value>, end: End<Value> | undefin
     lead.end({ kind: 'stored', stored: found })
     return replay(engine, call, found)
   }
-  if (held.commit.undecided()) throw fail('STORE_UNAVAILABLE', { detail: 'the commit is not known yet' })
+  if (running.commit.undecided()) throw fail('STORE_UNAVAILABLE', { detail: 'the commit is not known yet' })
   if (end === undefined) throw fail('WORK_TIMEOUT')
   throw fail('LEASE_LOST', 'error' in end ? { cause: end.error } : {})
 }
@@ -192,11 +195,11 @@ export async function unprotected<Tx, Value>(
   lead: Lead,
 ): Promise<Answer<Value>> {
   lead.working()
-  const control = new AbortController()
+  const control = createControl()
   const granted = { generation: Math.floor(engine.clock.now() * 1000), attempts: 1 }
-  const { base } = attemptFor(call, granted, control.signal)
   const commit = () => Promise.reject(fail('STORE_UNAVAILABLE', { detail: 'this attempt runs unprotected' }))
-  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, commit }))
+  const { attempt } = attemptFor(call, granted, control, { commit })
+  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work(attempt))
   if (end === undefined) {
     const error = fail('WORK_TIMEOUT')
     control.abort(error)

@@ -10,6 +10,7 @@ import { fail, type RetrysafeError } from './errors.js'
 import type { Events } from './events.js'
 import { armed, hit } from './failpoints.js'
 import type { Owned, Store } from './store.js'
+import { createControl } from './work.js'
 
 /** A lease is renewed after a third of it has passed: two renewals may fail before it is lost. */
 const renewalsPerLease = 3
@@ -131,7 +132,7 @@ export function createKeeper<Tx>(store: Store<Tx>, clock: Clock, events: Events)
 }
 
 function createLease(terms: LeaseTerms, clock: Clock, remove: (lease: Kept) => void): Kept {
-  const control = new AbortController()
+  const control = createControl()
   let cancelWarning: () => void = () => undefined
   let cancelTimeout: () => void = () => undefined
   let lost = false
@@ -141,7 +142,9 @@ function createLease(terms: LeaseTerms, clock: Clock, remove: (lease: Kept) => v
     terms,
     owner: terms.owned.owner,
     completing: false,
-    signal: control.signal,
+    get signal() {
+      return control.signal
+    },
     deadline: terms.sentAt + terms.leaseMs,
     renewAt: terms.sentAt + terms.leaseMs / renewalsPerLease,
     renewing: false,

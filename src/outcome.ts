@@ -135,7 +135,8 @@ function isStatus(status: unknown): status is number {
   return Number.isInteger(status) && Number(status) >= 100 && Number(status) <= 999
 }
 
-function statusOf(outcome: Outcome): number | undefined {
+/** The HTTP status that an outcome had, if it had one. */
+export function statusOf(outcome: Outcome): number | undefined {
   switch (outcome.kind) {
     case 'value':
       return undefined

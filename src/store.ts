@@ -28,6 +28,11 @@ export interface Identity {
   readonly scope: string
 }
 
+/** Names a record by one text: the key's length says where it ends, so no two identities share it (rule 14). */
+export function recordName({ key, scope }: Identity): string {
+  return `${key.length}:${key}${scope}`
+}
+
 /** States a record can be in; `absent` is the lack of one. */
 export type RecordState = 'running' | 'released' | 'done' | 'unknown' | 'dead'
 

@@ -11,7 +11,6 @@ import {
   askOf,
   type Engine,
   encode,
-  eventOf,
   finished,
   firstAnswer,
   looksFirst,
@@ -21,6 +20,7 @@ import {
   shared,
   storedOf,
   storeFailure,
+  tell,
   watchClock,
 } from './engine.js'
 import { fail } from './errors.js'
@@ -29,7 +29,7 @@ import { keepsFailures } from './options.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { Lead, Stored } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
-import { attemptFor, type End, endWithin, judge } from './work.js'
+import { attemptFor, type Control, createControl, type End, endWithin, judge } from './work.js'
 
 /** How long a commit whose answer was lost is asked after before the caller is told to come back, in ms. */
 const readBackMs = 5000
@@ -45,7 +45,7 @@ interface Claim<Tx, Value> {
   readonly lead: Lead
   readonly open: OpenTransaction<Tx>
   /** Fires when the work must stop: its time is over, or the connection is gone. */
-  readonly control: AbortController
+  readonly control: Control
 }
 
 /** Runs the work once, or answers with what an earlier attempt stored. */
@@ -66,7 +66,7 @@ export function runTransaction<Tx, Value>(
     const owner = engine.random.ownerToken()
     for (let looks = 0; ; looks += 1) {
       const open = await begin(engine, transactions, call, owner, lead)
-      const control = new AbortController()
+      const control = createControl()
       const claim: Claim<Tx, Value> = { engine, transactions, call, owner, lead, open, control }
       try {
         const answer = await answerTo(claim, work)
@@ -191,20 +191,20 @@ async function perform<Tx, Value>(
   // Taken before the handler can change its input (rule 15).
   call.fingerprint.bytes()
   lead.working()
-  engine.events.emit('claimed', eventOf(call, granted))
-  if (open.seen?.state === 'running') engine.events.emit('takenOver', eventOf(call, granted))
+  tell(engine, 'claimed', call, granted)
+  if (open.seen?.state === 'running') tell(engine, 'takenOver', call, granted)
 
   open.onLost((cause) => {
     engine.events.emit('storeError', { during: 'work', error: cause })
     control.abort(fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' }))
   })
-  const { base, noReturn } = attemptFor(call, granted, control.signal, open.pin)
+  const { attempt, noReturn } = attemptFor(call, granted, control, { tx: open.tx }, open.pin)
   if (armed()) await hit('transaction.work')
-  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work({ ...base, tx: open.tx }))
+  const end = await endWithin(engine.clock, call.policy.workTimeoutMs, () => work(attempt))
   if (end === undefined) {
     control.abort(fail('WORK_TIMEOUT'))
     await open.rollback('abandon')
-    engine.events.emit('released', eventOf(call, granted))
+    tell(engine, 'released', call, granted)
     throw fail('WORK_TIMEOUT', { detail: 'it was rolled back' })
   }
   await open.settle()
@@ -221,14 +221,14 @@ async function forget<Tx, Value>(claim: Claim<Tx, Value>, end: End<Value>): Prom
   if (armed()) await hit('transaction.forget')
   await open.rollback()
   if (armed()) await hit('transaction.forgotten')
-  engine.events.emit('released', eventOf(call, { generation: open.generation }))
+  tell(engine, 'released', call, { generation: open.generation })
   if ('value' in end) return { value: end.value, replayed: false }
   throw ofWork(claim, end.error)
 }
 
 /** An error of the work as the caller gets it: its own, unless the connection died or the database chose it as a victim (rule 21). */
 function ofWork<Tx, Value>(claim: Claim<Tx, Value>, error: unknown): unknown {
-  if (claim.control.signal.aborted) return claim.control.signal.reason
+  if (claim.control.aborted()) return claim.control.signal.reason
   return claim.transactions.isConflict(error) ? fail('TRANSACTION_CONFLICT', { cause: error }) : error
 }
 
@@ -266,20 +266,19 @@ async function afterSave<Tx, Value>(
   switch (answer.kind) {
     case 'committed': {
       const { generation } = open
-      const event = eventOf(call, { generation })
-      engine.events.emit('completed', event)
+      tell(engine, 'completed', call, { generation })
       // What the work wrote elsewhere is not covered (rule 24). A refusal has nothing to write.
-      if (!open.used() && 'value' in end && !isRefusal(ended)) engine.events.emit('txUnused', event)
+      if (!open.used() && 'value' in end && !isRefusal(ended)) tell(engine, 'txUnused', call, { generation })
       finished(engine, call, lead, { outcome, fingerprint: call.fingerprint.bytes(), generation })
       return firstAnswer(call, outcome, end)
     }
     case 'refused':
       return adopt(claim)
     case 'rolledBack':
-      engine.events.emit('released', eventOf(call, { generation: open.generation }))
+      tell(engine, 'released', call, { generation: open.generation })
       throw ofWork(claim, answer.error)
     case 'aborted':
-      engine.events.emit('released', eventOf(call, { generation: open.generation }))
+      tell(engine, 'released', call, { generation: open.generation })
       throw fail('TRANSACTION_ABORTED', { cause: answer.error })
     case 'ambiguous':
       engine.events.emit('storeError', { during: 'commit', error: answer.error })
@@ -326,7 +325,7 @@ async function readBack<Tx, Value>(
     if (seen?.state === 'done' && seen.owner === owner) {
       // Our own, however short its retention: what was committed was not rolled back.
       finished(engine, call, lead, storedOf(seen))
-      engine.events.emit('completed', eventOf(call, seen))
+      tell(engine, 'completed', call, seen)
       return firstAnswer(call, outcome, end)
     }
     if (seen?.state === 'done' && seen.live) {

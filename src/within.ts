@@ -13,7 +13,7 @@ import { keepsFailures } from './options.js'
 import { attemptAfter, decide, settle } from './protocol.js'
 import type { OpenTransaction, Transactions } from './store.js'
 import type { TransactionWork } from './transaction.js'
-import { attemptFor, endOf, judge } from './work.js'
+import { attemptFor, createControl, endOf, judge } from './work.js'
 
 export type Within<Tx> = <Value>(
   tx: Tx,
@@ -102,13 +102,13 @@ async function perform<Tx, Value>(
   work: TransactionWork<Tx, Value>,
 ): Promise<Answer<Value> & { stored: boolean }> {
   const fingerprint = call.fingerprint.bytes()
-  const control = new AbortController()
+  const control = createControl()
   const { workTimeoutMs, retainMs } = call.policy
   const cancel = clock.schedule(workTimeoutMs, () => control.abort(fail('WORK_TIMEOUT')), 'background')
   const granted = { generation: open.generation, attempts: attemptAfter(open.seen) }
-  const { base, noReturn } = attemptFor(call, granted, control.signal)
+  const { attempt, noReturn } = attemptFor(call, granted, control, { tx: open.tx })
   if (armed()) await hit('within.work')
-  const end = await endOf(() => work({ ...base, tx: open.tx }))
+  const end = await endOf(() => work(attempt))
   cancel()
   await open.settle()
   const ended = judge(call, end, noReturn())

@@ -38,24 +38,54 @@ export function judge<Value>({ format }: Call<Value>, end: End<Value>, noReturn:
   return 'error' in end ? format.ofError(end.error, noReturn) : format.ofValue(end.value, noReturn)
 }
 
-/** What every attempt is given, and whether it passed the point of no return. */
-export function attemptFor(
+/** An abort signal that is made when somebody looks at it: most work never does, and making one costs as much as a claim's bookkeeping. */
+export interface Control {
+  readonly signal: AbortSignal
+  aborted(): boolean
+  /** Fires the signal; only the first reason counts. */
+  abort(reason: Error): void
+}
+
+export function createControl(): Control {
+  let controller: AbortController | undefined
+  let reason: Error | undefined
+
+  return {
+    get signal() {
+      controller ??= new AbortController()
+      if (reason !== undefined) controller.abort(reason)
+      return controller.signal
+    },
+    aborted: () => reason !== undefined,
+    abort: (why) => {
+      reason ??= why
+      controller?.abort(reason)
+    },
+  }
+}
+
+/** What every attempt is given, with what its mode adds, and whether it passed the point of no return. */
+export function attemptFor<Tools extends object>(
   { identity, scope }: ResolvedIntent,
   granted: Granted,
-  signal: AbortSignal,
+  control: { readonly signal: AbortSignal },
+  tools: Tools,
   pin?: () => void,
-): { readonly base: Attempt; noReturn(): boolean } {
+): { readonly attempt: Attempt & Tools; noReturn(): boolean } {
   let noReturn = false
-  const base: Attempt = {
+  const attempt: Attempt & Tools = {
+    ...tools,
     key: identity.key,
     scope,
     attempt: granted.attempts,
     generation: granted.generation,
-    signal,
+    get signal() {
+      return control.signal
+    },
     keepFailure: () => {
       if (!noReturn) pin?.()
       noReturn = true
     },
   }
-  return { base, noReturn: () => noReturn }
+  return { attempt, noReturn: () => noReturn }
 }

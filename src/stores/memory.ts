@@ -24,7 +24,8 @@ import type {
   TakeOverRequest,
   Verdict,
 } from '../store.js'
-import { createLedger, isReplaceable, type Ledger, type MemoryRecord, nameOf } from './memory/ledger.js'
+import { recordName } from '../store.js'
+import { createLedger, isReplaceable, type Ledger, type MemoryRecord } from './memory/ledger.js'
 import { createTransactions, type MemoryTransactions, type MemoryTx } from './memory/transactions.js'
 
 export type { MemoryTx } from './memory/transactions.js'
@@ -58,7 +59,7 @@ export function memory(options: MemoryOptions = {}): MemoryStore {
   const { records, locks } = ledger
 
   async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    const name = nameOf(request.identity)
+    const name = recordName(request.identity)
     const record = records.get(name)
     if (record !== undefined) return { claimed: false, seen: ledger.see(record, request.callerNowMs) }
     const lock = locks.get(name)
@@ -78,7 +79,7 @@ export function memory(options: MemoryOptions = {}): MemoryStore {
   }
 
   async function takeOver(request: TakeOverRequest): Promise<Granted | undefined> {
-    const name = nameOf(request.identity)
+    const name = recordName(request.identity)
     const record = records.get(name)
     if (record === undefined || locks.has(name)) return undefined
     const { owner, generation } = request.seen
@@ -95,7 +96,7 @@ export function memory(options: MemoryOptions = {}): MemoryStore {
   }
 
   async function abandon(verdict: Verdict & { owner: string; retainMs: number }): Promise<boolean> {
-    const record = records.get(nameOf(verdict.identity))
+    const record = records.get(recordName(verdict.identity))
     if (record?.owner !== verdict.owner || record.generation !== verdict.generation) return false
     if (record.state !== 'running' || record.endsAtMs > ledger.now()) return false
     return move(record, 'unknown', verdict.retainMs)
@@ -123,12 +124,12 @@ export function memory(options: MemoryOptions = {}): MemoryStore {
   }
 
   async function find(identity: Identity, callerNowMs: number): Promise<SeenRecord | undefined> {
-    const record = records.get(nameOf(identity))
+    const record = records.get(recordName(identity))
     return record && ledger.see(record, callerNowMs)
   }
 
   function owned({ identity, owner }: Owned): MemoryRecord | undefined {
-    const name = nameOf(identity)
+    const name = recordName(identity)
     const record = records.get(name)
     if (locks.get(name)?.written) return undefined
     return record?.state === 'running' && record.owner === owner ? record : undefined
@@ -180,7 +181,7 @@ function createOperating(
   move: (record: MemoryRecord, state: RecordState, retainMs: number) => true,
 ): Operating {
   function named({ identity, generation }: Verdict): MemoryRecord | undefined {
-    const record = records.get(nameOf(identity))
+    const record = records.get(recordName(identity))
     return record?.generation === generation ? record : undefined
   }
 

@@ -34,11 +34,6 @@ export interface Ledger {
   nextGeneration(record: MemoryRecord | undefined): number
 }
 
-/** Joins key and scope injectively: the key's length says where it ends (rule 14). */
-export function nameOf({ key, scope }: Identity): string {
-  return `${key.length}:${key}${scope}`
-}
-
 /** Whether a record may be taken over: released, running past its lease, or done past its retention. */
 export function isReplaceable(seen: SeenRecord): boolean {
   return seen.state === 'released' || ((seen.state === 'running' || seen.state === 'done') && !seen.live)

@@ -11,7 +11,8 @@ import type {
   SeenRecord,
   Transactions,
 } from '../../store.js'
-import { isReplaceable, type Ledger, nameOf } from './ledger.js'
+import { recordName } from '../../store.js'
+import { isReplaceable, type Ledger } from './ledger.js'
 
 /** What the work writes through. */
 export interface MemoryTx {
@@ -41,7 +42,7 @@ export function createTransactions(ledger: Ledger): MemoryTransactions {
   }
 
   async function begin(request: BeginRequest): Promise<OpenTransaction<MemoryTx>> {
-    const name = nameOf(request.identity)
+    const name = recordName(request.identity)
     const granted = lock(name, request)
     const effects: (() => void)[] = []
     return openTransaction({
@@ -62,7 +63,7 @@ export function createTransactions(ledger: Ledger): MemoryTransactions {
   async function within(tx: MemoryTx, request: BeginRequest): Promise<OpenTransaction<MemoryTx>> {
     const outer = outers.get(tx)
     if (outer === undefined) throw fail('OPTION_INVALID', { detail: 'tx is not a transaction of this store' })
-    const name = nameOf(request.identity)
+    const name = recordName(request.identity)
     const granted = lock(name, request)
     if (granted) outer.locked.add(name)
     return openTransaction({
@@ -103,12 +104,12 @@ export function createTransactions(ledger: Ledger): MemoryTransactions {
     own,
     open: async (owned) => openOwned(ledger, owned),
     readBack: async ({ key, scope }, callerNowMs) => {
-      const name = nameOf({ key, scope })
+      const name = recordName({ key, scope })
       const record = ledger.records.get(name)
       return { undecided: ledger.locks.has(name), ...(record && { seen: ledger.see(record, callerNowMs) }) }
     },
     renameOwner: async ({ identity, owner }, renamed) => {
-      const record = ledger.records.get(nameOf(identity))
+      const record = ledger.records.get(recordName(identity))
       if (record?.state !== 'running' || record.owner !== owner) return 'lost'
       record.owner = renamed
       return 'renamed'
@@ -147,7 +148,7 @@ function handle(effects: (() => void)[]) {
 
 function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
   const { ledger, request, granted, effects, from } = parts
-  const record = ledger.records.get(nameOf(request.identity))
+  const record = ledger.records.get(recordName(request.identity))
   const seen = record && ledger.see(record, request.callerNowMs)
   const generation = ledger.nextGeneration(record)
   const common = handle(effects)
@@ -157,7 +158,7 @@ function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
     if (ended || !granted || !mayWrite()) return { kind: 'refused' }
     ended = true
     if (wish.undoWork) effects.length = from
-    const lock = ledger.locks.get(nameOf(request.identity))
+    const lock = ledger.locks.get(recordName(request.identity))
     if (lock !== undefined) lock.written = true
     effects.push(() => write(parts, seen, generation, wish))
     try {
@@ -172,7 +173,7 @@ function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
 
   /** Only what was seen may be replaced: its owner may have renewed or completed it while the work ran (rule 5). */
   function mayWrite(): boolean {
-    const now = ledger.records.get(nameOf(request.identity))
+    const now = ledger.records.get(recordName(request.identity))
     if (now === undefined || seen === undefined) return now === seen
     const same = now.owner === seen.owner && now.generation === seen.generation
     return same && isReplaceable(ledger.see(now, request.callerNowMs))
@@ -191,7 +192,7 @@ function openTransaction(parts: Parts): OpenTransaction<MemoryTx> {
 
 function write(parts: Parts, seen: SeenRecord | undefined, generation: number, wish: Save): void {
   const { ledger, request } = parts
-  ledger.records.set(nameOf(request.identity), {
+  ledger.records.set(recordName(request.identity), {
     identity: request.identity,
     state: 'done',
     owner: request.owner,
@@ -210,7 +211,7 @@ function openOwned(ledger: Ledger, { identity, owner }: Owned): OpenTransaction<
   const common = handle(effects)
 
   async function save(wish: Save): Promise<SaveAnswer> {
-    const record = ledger.records.get(nameOf(identity))
+    const record = ledger.records.get(recordName(identity))
     if (record?.state !== 'running' || record.owner !== owner) return { kind: 'refused' }
     for (const effect of effects) effect()
     record.state = 'done'
