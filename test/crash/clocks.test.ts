@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
+import { until } from '../setup/until.js'
 import {
   expectOneEffect,
   type Ledger,
@@ -55,6 +56,13 @@ test.each([
   }
 })
 
+async function isRunning(key: string): Promise<boolean> {
+  const { rows } = await ledger.pool.query('select 1 from retrysafe.intent where key = $1 and state = 1', [
+    key,
+  ])
+  return rows.length > 0
+}
+
 test('processes whose clocks are a day apart neither take over a live claim nor forget a done key', async () => {
   const ahead = await service({ CLOCK_SKEW_MS: '86400000', LEASE_MS: '20000' })
   const behind = await service({ CLOCK_SKEW_MS: '-86400000', LEASE_MS: '20000' })
@@ -64,8 +72,12 @@ test('processes whose clocks are a day apart neither take over a live claim nor 
   ] as const) {
     const key = `skew-${owner === ahead ? 'ahead' : 'behind'}`
     const first = send(owner.url, '/lease', key, { workMs: 400 })
+    await until(() => isRunning(key), 'the owner has its claim')
+    // It stands still until the rival has asked, however slow this machine is; its lease is longer than that.
+    owner.process.kill('SIGSTOP')
     let held = 0
     let told = await send(rival.url, '/lease', key, { workMs: 400 })
+    owner.process.kill('SIGCONT')
     while (told?.status === 409) {
       held += 1
       told = await send(rival.url, '/lease', key, { workMs: 400 })

@@ -1,6 +1,7 @@
 /** The database itself stops dead in the middle of requests: nothing half-written, nothing twice, nothing acknowledged lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { temporaryPostgres } from '../../servers/temporary.js'
+import { until } from '../setup/until.js'
 import {
   expectOneEffect,
   type Ledger,
@@ -37,10 +38,13 @@ test.each(['/transaction', '/lease'])(
       const keys = Array.from({ length: 12 }, (_, index) => `${path}-${round}-${index}`)
       const answers = new Map<string, (Told | undefined)[]>(keys.map((key) => [key, []]))
       // The work lasts for a time of its own each, so that the stop meets every phase of a request.
+      let answered = 0
       const flying = keys.map(async (key, index) => {
         answers.get(key)?.push(await send(service.url, path, key, { workMs: index * 15 }))
+        answered += 1
       })
-      await new Promise((resume) => setTimeout(resume, 60 + round * 40))
+      // Some are over, some are at work, and some have not begun: later in each round.
+      await until(() => answered > round * 3, 'some requests have been answered')
       await server.restart('immediate')
       await Promise.all(flying)
       for (const [index, key] of keys.entries()) {
