@@ -1,4 +1,4 @@
-/** Constraints that only COMMIT checks: who loses there never answers success (F002, rule 7). */
+/** Constraints that only COMMIT checks: who loses there never answers success (rule 7). */
 import { type Answer, type Retrysafe, retrysafe } from 'retrysafe'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Bench, beginRequest, freshKey, openBench, type Tx, wish } from './harness.js'

@@ -1,4 +1,4 @@
-/** Batches that name the same keys in opposite order do not lock each other out (F070). */
+/** Batches that name the same keys in opposite order do not lock each other out. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Bench, beginRequest, claimRequest, freshKey, openBench } from './harness.js'
 

@@ -21,7 +21,7 @@ async function sessions(name: string): Promise<readonly { state: string; xact_st
   return rows
 }
 
-test('while lease-mode work runs, no session of ours has a transaction open (F071)', async () => {
+test('while lease-mode work runs, no session of ours has a transaction open', async () => {
   const name = `lease-${freshKey()}`
   const { pool, store } = bench.another({}, { application_name: name })
   let renewals = 0
@@ -47,7 +47,7 @@ test('while lease-mode work runs, no session of ours has a transaction open (F07
 })
 
 test.each(['transaction', 'run'] as const)(
-  'a claim that takes too long is 503, the work does not run, and the pool is as it was (%s, F028, F079)',
+  'a claim that takes too long is 503, the work does not run, and the pool is as it was (%s)',
   async (mode) => {
     const { pool, store } = bench.another({}, { max: 2, query_timeout: 200 })
     const safe = retrysafe({ store })
@@ -69,7 +69,7 @@ test.each(['transaction', 'run'] as const)(
   },
 )
 
-test('a BEGIN that is refused gives the client back, and the next query is fine (F079)', async () => {
+test('a BEGIN that is refused gives the client back, and the next query is fine', async () => {
   const { pool, store } = bench.another({}, { max: 1 })
   // Somebody gave a client back in the middle of a failed transaction: it refuses every statement, BEGIN too.
   const careless = await pool.connect()

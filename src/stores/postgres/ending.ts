@@ -201,7 +201,7 @@ function readFailure(failure: Failure, at: Places, ending: Ending): SaveAnswer {
     return { kind: 'ambiguous', error }
   // 25P01 and 3B001: the work has ended the transaction, and the savepoint with it.
   if (['25P02', '25P01', '3B001'].includes(code)) return { kind: 'aborted', error }
-  // Also at COMMIT, where a database may check its keys only then (F002).
+  // Also at COMMIT, where a database may check its keys only then.
   if (isDuplicate(error, ending.schema)) return { kind: 'refused' }
   if (index !== at.saveAt) return { kind: 'rolledBack', error }
   if (code === '22012')
