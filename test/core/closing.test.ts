@@ -1,4 +1,4 @@
-/** An instance keeps no process alive, and can be closed at any time and any number of times (F066). */
+/** An instance keeps no process alive, and can be closed at any time and any number of times. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Two copies of the package in one process, and one that is required as well as imported: errors, replies and instances are known to all (F065). */
+/** Two copies of the package in one process, and one that is required as well as imported: errors, replies and instances are known to all. */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Every moment at which a record changes what it means, against a model, with a clock that the test moves (F009, rules 5 and 20). */
+/** Every moment at which a record changes what it means, against a model, with a clock that the test moves (rules 5 and 20). */
 import fc from 'fast-check'
 import { memory } from 'retrysafe/memory'
 import { type MovableClock, movableClock } from 'retrysafe/testing'

@@ -29,11 +29,11 @@ test('while lease-mode work runs, no session of ours has a transaction open', as
     ...store,
     renew: (...given: Parameters<typeof store.renew>) => store.renew(...given).finally(() => (renewals += 1)),
   }
-  const safe = retrysafe({ store: counted, leaseMs: 300 })
+  const safe = retrysafe({ store: counted, leaseMs: 1500 })
   let looks = 0
   await safe.run({ scope: 's', key: freshKey() }, async ({ commit, signal }) => {
     // Through several renewals.
-    while (renewals < 3 && !signal.aborted) {
+    while (renewals < 2 && !signal.aborted) {
       const seen = await sessions(name)
       expect(seen.filter(({ state }) => state.startsWith('idle in transaction'))).toEqual([])
       looks += 1
@@ -42,7 +42,7 @@ test('while lease-mode work runs, no session of ours has a transaction open', as
     expect((await sessions(name)).filter(({ xact_start }) => xact_start !== null)).toEqual([])
   })
   expect(looks).toBeGreaterThan(0)
-  expect(renewals).toBeGreaterThanOrEqual(3)
+  expect(renewals).toBeGreaterThanOrEqual(2)
   expect(pool.totalCount).toBe(pool.idleCount)
 })
 

@@ -1,4 +1,4 @@
-/** A table of 200,000 expired rows is swept while claims, renewals and takeovers go on in it (F016, rule 20). */
+/** A table of 200,000 expired rows is swept while claims, renewals and takeovers go on in it (rule 20). */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Bench, claimRequest, freshKey, openBench } from '../postgres/harness.js'
 
