@@ -22,12 +22,12 @@ export interface CutPlan {
   readonly holdEnd?: 'go' | 'cut'
 }
 
-/** A message that a client has sent. */
+/** A message that a client has sent; its goodbye (`X`) passes and is not counted. */
 export interface CutMessage {
   readonly number: number
   /** Number of its connection, from 1. */
   readonly connection: number
-  /** The protocol's letter: `P` parse, `B` bind, `E` execute, `S` sync, `Q` query, `X` end; or `startup`, `ssl`, `gss`, `cancel`. */
+  /** The protocol's letter: `P` parse, `B` bind, `E` execute, `S` sync, `Q` query; or `startup`, `ssl`, `gss`, `cancel`. */
   readonly type: string
   /** The statement that it carries, if any. */
   readonly text: string
@@ -144,6 +144,8 @@ function startRun(plan: CutPlan | undefined): Running {
   })
 
   function arrive(link: Link, connection: number, type: string, text: string): CutAct | undefined {
+    // A pool says goodbye when it likes, also after its `end()`: counted, it would move every number behind it.
+    if (type === 'X') return undefined
     const number = seen.length + 1
     seen.push({ number, connection, type, text })
     if (plan?.at !== number) return undefined
