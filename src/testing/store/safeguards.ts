@@ -36,12 +36,13 @@ export const safeguardCases: readonly StoreCase[] = [
     [],
     async (room) => {
       const intent = freshIntent()
-      // The limit ends the wait where the renewal is not refused as it must be.
-      const safe = room.safe({ leaseMs: 300, workTimeoutMs: 3000 })
+      // The takeover has a third of the lease before the first renewal; the limit ends the wait where that is not refused as it must be.
+      const leaseMs = 3000
+      const safe = room.safe({ leaseMs, workTimeoutMs: 20_000 })
       const fingerprint = fingerprintOfValue(intent.input).bytes()
       const identity = { key: intent.key, scope: intent.scope }
       const call = safe.run(intent, async ({ signal }) => {
-        await room.advance(300)
+        await room.advance(leaseMs)
         const seen = await look(room.store, identity)
         const taken = await room.store.takeOver({ ...takeOverOf({ identity, ...seen }), fingerprint })
         holds('it is taken over', taken !== undefined)
@@ -55,11 +56,20 @@ export const safeguardCases: readonly StoreCase[] = [
     const intent = freshIntent()
     const identity = { key: intent.key, scope: intent.scope }
     const counted = planFaults()
-    const safe = room.safe({ leaseMs: 300 }, withFaults(room.store, counted))
+    // Long enough that a renewal may take a second: a busy machine is no fault of the store.
+    const leaseMs = 2000
+    const safe = room.safe({ leaseMs }, withFaults(room.store, counted))
     const answer = await safe.run(intent, async ({ signal }) => {
       const { owner } = await look(room.store, identity)
-      // A renewal comes every third of a lease: the fourth one comes after the first lease has run out.
-      while (!signal.aborted && counted.calls('renew') < 5) await turn()
+      const renewals = async (more: number) => {
+        const wanted = counted.calls('renew') + more
+        while (!signal.aborted && counted.calls('renew') < wanted) await pause()
+      }
+      await renewals(1)
+      // With the time that passes by itself, the store is past the end of the first lease.
+      await room.advance(0.75 * leaseMs)
+      // The first of these was sent afterwards, and is answered once the second is sent.
+      await renewals(2)
       const seen = await look(room.store, identity)
       equal('the record', { live: seen.live, owner: seen.owner }, { live: true, owner })
       return signal.aborted
@@ -89,8 +99,11 @@ export const safeguardCases: readonly StoreCase[] = [
   ),
 ]
 
-function turn(): Promise<void> {
+/** Between two looks at a condition, in ms: short against any lease, and it leaves the machine to the work. */
+const pauseMs = 5
+
+function pause(): Promise<void> {
   return new Promise((resolve) => {
-    setImmediate(resolve)
+    setTimeout(resolve, pauseMs)
   })
 }
