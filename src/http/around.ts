@@ -3,13 +3,13 @@
  * adapter only says how the handlers are started.
  */
 import type { ServerResponse } from 'node:http'
-import { fail } from '../errors.js'
 import { replayMarker } from '../reply-headers.js'
 import { type Capture, capture } from './capture.js'
 import type { HttpAttempt, Perform, Performed, Verdict } from './exchange.js'
 import { mostHeldBytes } from './held-body.js'
 import { sendReply } from './node.js'
 import type { Settings } from './options.js'
+import { failOfOurs } from './user-code.js'
 
 /**
  * Starts the handlers. `threw` is to be called with what they throw, where that can be seen; the function that is returned tells at
@@ -26,26 +26,26 @@ export interface Around<Tx> {
 }
 
 export function createAround<Tx>(settings: Settings, res: ServerResponse, start: Start<Tx>): Around<Tx> {
-  const { mode, maxReplyBytes } = settings.policy
+  const { mode, maxReplyBytes, leaseMs } = settings.policy
   let capturing: Capture | undefined
 
   async function perform(attempt: HttpAttempt<Tx>): Promise<Performed> {
     const hold = mode === 'transaction' ? 'all' : 'end'
-    const own = capture(res, { hold, maxBytes: maxReplyBytes, drop: replayMarker })
+    const own = capture(res, { hold, maxBytes: maxReplyBytes, drop: replayMarker, patienceMs: leaseMs })
     capturing = own
     let thrown: { readonly error: unknown } | undefined
     const seesThrows = start(attempt, (error) => {
-      thrown = { error }
-      own.threw()
+      if (own.threw()) thrown = { error }
     })
     const { reply, whole, broken } = await own.captured
+    const isSure = seesThrows()
     if (broken === 'tooMuch') throw tooMuch(maxReplyBytes)
     const error = thrown === undefined ? new Error('The handler broke off its reply') : thrown.error
     // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
     const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
     if (failed) return { reply, whole, fault: 'broken', error }
     if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
-    return { reply, whole, fault: seesThrows() ? 'none' : 'unknown' }
+    return { reply, whole, fault: isSure ? 'none' : 'unknown' }
   }
 
   function carryOut(verdict: Verdict): boolean {
@@ -68,7 +68,7 @@ export function createAround<Tx>(settings: Settings, res: ServerResponse, start:
 }
 
 function tooMuch(maxReplyBytes: number): Error {
-  return fail('REPLY_TOO_LARGE', {
+  return failOfOurs('REPLY_TOO_LARGE', {
     detail: `${mostHeldBytes(maxReplyBytes)} bytes in pieces, 16 times maxReplyBytes and at least 16 MiB, are the most`,
   })
 }

@@ -16,19 +16,23 @@
  * it does (`passing`), they must see the response as it really is, not as the handler does.
  */
 import type { ServerResponse } from 'node:http'
-import type { Readable } from 'node:stream'
 import type { StoredReply } from '../outcome.js'
+import { watchConnection } from './connection.js'
+import { type Head, isEventStream, takeHead } from './head.js'
 import { createHeldBody } from './held-body.js'
 import { createPatches } from './patches.js'
+import { watchSources } from './sources.js'
 import {
   bytesOf,
+  type Callback,
   copyOfHeaders,
   headSent,
   heldTooMuch,
+  later,
   lateWrite,
   linesOf,
+  putHead,
   setClosed,
-  statusOf,
 } from './wire.js'
 
 /** How a handler's answer ended. */
@@ -49,6 +53,8 @@ export interface CaptureOptions {
   readonly maxBytes: number
   /** A header that is not the handler's to set. */
   readonly drop: string
+  /** How long a handler that has ended the connection may still answer, in ms: until then it may be at work. */
+  readonly patienceMs: number
 }
 
 export interface Capture {
@@ -62,43 +68,47 @@ export interface Capture {
    * its writes ignored.
    */
   replace(write?: () => void): void
-  /** Tells that the handler has thrown: if its answer cannot be completed any more, it broke off here. */
-  threw(): void
+  /**
+   * Tells that the handler has thrown. An answer that it had begun broke off here, whoever ends it; one that was complete stands, and
+   * then the answer is false.
+   */
+  threw(): boolean
 }
 
-type Callback = (error?: Error | null) => void
+/** The members as those before us left them. */
+function membersOf({ writeHead, flushHeaders, write, end, destroy, emit }: ServerResponse) {
+  return { writeHead, flushHeaders, write, end, destroy, emit }
+}
 
-export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOptions): Capture {
-  const outer = {
-    writeHead: res.writeHead,
-    flushHeaders: res.flushHeaders,
-    write: res.write,
-    end: res.end,
-    destroy: res.destroy,
-    emit: res.emit,
-  }
+export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs }: CaptureOptions): Capture {
+  const outer = membersOf(res)
   const before = { status: res.statusCode, message: res.statusMessage, headers: copyOfHeaders(res) }
   const patches = createPatches(res)
-  const sources = new Set<Readable>()
+  const sources = watchSources(res, sourceClosed)
   let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
   let passing = false
   let gone = res.destroyed || res.req.socket.destroyed
   let closeHeld = false
   let closedHidden = false
   let thrown = false
+  let thrownMidway = false
   let stopped = false
+  let isBroken = false
   /** Callbacks of refused writes, until they are told. */
   let refused: Callback[] | undefined = []
-  let head: { readonly status: number; readonly headers: StoredReply['headers'] } | undefined
+  let head: Head | undefined
+  let patience: NodeJS.Timeout | undefined
   const body = createHeldBody({ hold, maxBytes })
   if (gone) body.goesNowhere()
   let settle: (captured: Captured) => void = () => undefined
   const captured = new Promise<Captured>((resolve) => {
     settle = resolve
   })
+  const unwatch = watchConnection(res.req, connectionEnding)
   install()
 
   function install(): void {
+    for (const name of ['setHeader', 'appendHeader', 'removeHeader'] as const) guard(name)
     patches.replace('writeHead', writeHead)
     patches.replace('flushHeaders', flushHeaders)
     patches.replace('write', write)
@@ -108,7 +118,6 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     patches.mask('headersSent', (real) => real || (!passing && head !== undefined))
     patches.mask('writableEnded', (real) => real || (!passing && phase === 'ended'))
     hideClosed()
-    res.on('pipe', watch)
     // A pipelined request's response has no connection of its own yet, and hears of no close.
     res.req.socket.on('close', clientGone)
   }
@@ -116,10 +125,18 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   function uninstall(): void {
     patches.undo()
     if (closedHidden) setClosed(res, true)
-    res.removeListener('pipe', watch)
     res.req.socket.removeListener('close', clientGone)
-    for (const source of sources) source.removeListener('close', sourceClosed)
-    sources.clear()
+    sources.forget()
+    clearTimeout(patience)
+  }
+
+  /** As Node has it: a head that is out, as it is to the handler, is not changed. */
+  function guard(name: 'setHeader' | 'appendHeader' | 'removeHeader'): void {
+    const real = res[name]
+    patches.replace(name, (...values: never[]) => {
+      if (!isOpen() && head !== undefined) throw headSent()
+      return Reflect.apply(real, res, values)
+    })
   }
 
   /** Whether a call is not the handler's to make, or not ours to see. */
@@ -130,6 +147,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   function pass<Result>(call: () => Result): Result {
     const nested = passing
     passing = true
+    stateHead()
     try {
       return call()
     } finally {
@@ -141,33 +159,22 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (isOpen()) return outer.writeHead.call(res, status, ...(rest as []))
     if (phase === 'ignored') return res
     if (head !== undefined) throw headSent()
-    const code = statusOf(status)
-    const [reason, headers] =
-      typeof rest[0] === 'string' ? [rest[0], rest[1]] : [undefined, rest[0] ?? rest[1]]
-    res.statusCode = code
-    if (reason !== undefined) res.statusMessage = reason
-    linesOf(headers).forEach(([name, value], index, lines) => {
-      const first = lines.findIndex(([other]) => other.toLowerCase() === name.toLowerCase()) === index
-      if (first) res.setHeader(name, value as string)
-      else res.appendHeader(name, value as string)
-    })
+    putHead(res, status, rest)
     setHead()
     return res
   }
 
   function setHead(): void {
     res.removeHeader(drop)
-    head = {
-      status: res.statusCode,
-      headers: linesOf(res.getHeaders()).flatMap(([name, value]) =>
-        [value].flat().map((one) => [name, String(one)] as const),
-      ),
-    }
-    const type = String(res.getHeader('content-type') ?? '')
-    if (/^text\/event-stream\s*(;|$)/i.test(type.trim())) body.forget()
-    const announced = head.headers.find(([name]) => name === 'content-length')?.[1]
-    const length = Number(announced ?? Number.NaN)
-    body.announce(Number.isNaN(length) ? undefined : length)
+    head = takeHead(res)
+    body.announce(head.framing, isEventStream(res))
+  }
+
+  /** A status that was set since would reach the first caller, and not the record. */
+  function stateHead(): void {
+    if (head === undefined) return
+    res.statusCode = head.status
+    res.statusMessage = head.message
   }
 
   /** The head is written through the response itself, as Node does it, so that inner middleware has its say about headers. */
@@ -180,7 +187,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     if (isOpen()) outer.flushHeaders.call(res)
     else if (phase === 'capturing') {
       needHead()
-      if (hold === 'end' && !gone) pass(() => outer.flushHeaders.call(res))
+      if (hold === 'end' && !gone && !body.isHeadHeld()) pass(() => outer.flushHeaders.call(res))
     }
   }
 
@@ -216,6 +223,10 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     needHead()
     if (bytes !== undefined) body.takeLast(bytes)
     if (done !== undefined) res.once('finish', done)
+    if (thrownMidway) {
+      breakOff('byHandler')
+      return res
+    }
     phase = 'ended'
     const remembered = body.remembered()
     settle({ reply: replyOf(remembered), whole: remembered !== undefined })
@@ -237,7 +248,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     phase = 'ignored'
     stopped = true
     body.goesNowhere()
-    for (const source of sources) source.unpipe(res)
+    sources.unpipe()
     return refuse(done)
   }
 
@@ -252,7 +263,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   function tellStopped(): void {
     for (const done of refused ?? []) process.nextTick(done, heldTooMuch())
     refused = undefined
-    for (const source of sources) source.destroy()
+    sources.destroy()
   }
 
   function destroy(error?: Error): ServerResponse {
@@ -266,6 +277,15 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     }
     if (!passing && phase === 'capturing') breakOff('byHandler')
     return outer.destroy.call(res, error) as ServerResponse
+  }
+
+  /** `go` breaks the answer off; but an answer that is complete is to reach the client first. */
+  function connectionEnding(by: 'request' | 'socket'): 'go' | 'wait' {
+    if (phase === 'ended') return isBroken ? 'go' : 'wait'
+    if (hold === 'all') breakOff('byHandler')
+    // A time-out or a shutdown ends the socket as well, and the handler goes on: in lease mode nobody may come between.
+    else if (by === 'request') patience ??= setTimeout(breakOff, patienceMs, 'byHandler').unref()
+    return 'go'
   }
 
   function emit(name: string | symbol, ...values: unknown[]): boolean {
@@ -293,45 +313,47 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
     else if (phase === 'capturing') outer.emit.call(res, 'drain')
   }
 
-  function threw(): void {
+  function threw(): boolean {
+    if (phase !== 'capturing') return false
     thrown = true
-    if (gone && head !== undefined) breakOff('byHandler')
+    thrownMidway = head !== undefined
+    if (gone && thrownMidway) breakOff('byHandler')
+    return true
   }
 
   function breakOff(broken: NonNullable<Captured['broken']>): void {
     if (phase !== 'capturing') return
     phase = 'ended'
+    isBroken = true
     settle({ reply: replyOf(), whole: false, broken })
   }
 
-  function watch(source: Readable): void {
-    sources.add(source)
-    source.once('close', sourceClosed)
-  }
-
   /** File senders look at the socket and drop their stream when it is gone; then nobody will ever end the reply. */
-  function sourceClosed(this: Readable): void {
-    sources.delete(this)
-    if (gone && !this.readableEnded) breakOff('clientGone')
-  }
-
-  function later(done: Callback | undefined): true {
-    if (done !== undefined) process.nextTick(done, null)
-    return true
+  function sourceClosed(ended: boolean): void {
+    if (gone && !ended) breakOff('clientGone')
   }
 
   function release(): void {
     if (phase === 'open') return
+    stateHead()
     uninstall()
     phase = 'open'
     const rest = body.letGo()
+    stopWatching()
     if (!gone) endOuter(...(rest.length === 0 ? [] : [rest]))
     giveClose()
+  }
+
+  /** Who wanted the connection to end when the answer was given wanted it behind the answer. */
+  function stopWatching(): void {
+    const { socket } = res.req
+    if (unwatch()) res.once('finish', () => socket.destroy())
   }
 
   function replace(write?: () => void): void {
     const unfinished = phase === 'capturing' || stopped
     const sent = pass(() => res.headersSent)
+    stopWatching()
     body.goesNowhere()
     if (unfinished && write !== undefined) phase = 'ignored'
     else {
@@ -352,11 +374,11 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop }: CaptureOp
   }
 
   function takeHeadBack(): void {
+    head = undefined
     for (const name of res.getHeaderNames()) res.removeHeader(name)
     for (const [name, value] of linesOf(before.headers)) res.setHeader(name, value as string)
     res.statusCode = before.status
     res.statusMessage = before.message
-    head = undefined
   }
 
   function giveClose(): void {

@@ -4,7 +4,7 @@
  */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-type Callback = (error?: Error | null) => void
+export type Callback = (error?: Error | null) => void
 
 /** A chunk as bytes of its own: who wrote it may use its buffer again. */
 export function bytesOf(chunk: unknown, encoding: unknown): Buffer {
@@ -16,7 +16,7 @@ export function bytesOf(chunk: unknown, encoding: unknown): Buffer {
   throw Object.assign(new TypeError('The chunk must be a string, a Buffer or a Uint8Array'), { code })
 }
 
-export function statusOf(status: unknown): number {
+function statusOf(status: unknown): number {
   const code = Number(status) | 0
   if (code >= 100 && code <= 999) return code
   throw Object.assign(new RangeError(`Invalid status code: ${String(status)}`), {
@@ -40,6 +40,19 @@ export function linesOf(headers: unknown): (readonly [name: string, value: unkno
   return lines
 }
 
+/** What `writeHead` is given, put on the response. */
+export function putHead(res: ServerResponse, status: unknown, rest: readonly unknown[]): void {
+  const code = statusOf(status)
+  const [reason, headers] = typeof rest[0] === 'string' ? [rest[0], rest[1]] : [undefined, rest[0] ?? rest[1]]
+  res.statusCode = code
+  if (reason !== undefined) res.statusMessage = reason
+  linesOf(headers).forEach(([name, value], index, lines) => {
+    const first = lines.findIndex(([other]) => other.toLowerCase() === name.toLowerCase()) === index
+    if (first) res.setHeader(name, value as string)
+    else res.appendHeader(name, value as string)
+  })
+}
+
 export function copyOfHeaders(res: ServerResponse): OutgoingHttpHeaders {
   const copy = { ...res.getHeaders() }
   for (const [name, value] of Object.entries(copy)) if (Array.isArray(value)) copy[name] = [...value]
@@ -57,14 +70,23 @@ export function heldTooMuch(): Error {
   return Object.assign(new Error('The reply is too large to be held back'), { code: 'ERR_STREAM_DESTROYED' })
 }
 
-/** A write after `end()`: reported as Node reports it, to the callback and as an event. */
+/**
+ * A write after `end()`: reported as Node reports it, to the callback and as an event. Not where nobody listens for that: without us the
+ * response is over a moment after its end and says nothing; with us it may wait for a while, and the event would end the process.
+ */
 export function lateWrite(res: ServerResponse, done: Callback | undefined): false {
   const error = Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' })
   process.nextTick(() => {
     done?.(error)
-    if (!res.destroyed) res.emit('error', error)
+    if (!res.destroyed && res.listenerCount('error') > 0) res.emit('error', error)
   })
   return false
+}
+
+/** Tells a writer that what it wrote was taken. */
+export function later(done: Callback | undefined): true {
+  if (done !== undefined) process.nextTick(done, null)
+  return true
 }
 
 /** Marks a response as closed, or takes the mark away: the public member, and the one that `stream.finished` reads. */
