@@ -13,6 +13,7 @@ import type { EventMap } from '../events.js'
 import { armed, hit } from '../failpoints.js'
 import { type Fingerprint, fingerprintOfRequest } from '../fingerprint.js'
 import { checkScope, drawKey, keyFromHeader, longestName, recordDigest, recordScope } from '../key.js'
+import type { Policy } from '../options.js'
 import type { StoredReply } from '../outcome.js'
 import { replayMarker } from '../reply-headers.js'
 import { bodyValue, type Content, fieldOf } from './content.js'
@@ -20,8 +21,10 @@ import { asAccepted } from './encoding.js'
 import { type HttpEnd, httpFormat, isThrown } from './format.js'
 import { headerLines } from './headers.js'
 import { type HttpOptions, optionalMethods, type Settings, settingsOf } from './options.js'
-import { problemReply } from './problem.js'
+import { brokenReply, problemReply } from './problem.js'
 import { checkReply } from './reply.js'
+import { enter } from './under-way.js'
+import { claimError, createUserCode, type UserCode } from './user-code.js'
 
 /** A request, as an adapter reads it. */
 export interface HttpCall {
@@ -79,15 +82,20 @@ export function createExchange<Tx>(
 
   async function run(call: HttpCall, perform: Perform<Tx>): Promise<Verdict> {
     let intent: Admitted | 'pass' | undefined
+    let leave: () => void = () => undefined
+    const user = createUserCode()
     try {
-      intent = await admit(core, settings, call, handler)
+      intent = await admit(core, settings, call, handler, user)
       if (intent === 'pass') return { do: 'pass' }
+      leave = enter(call.request, core, { ...intent, operation: settings.operation })
       if (armed()) await hit('http.admitted')
-      return await execute(core, settings, call, intent, perform)
+      return await execute(core, settings, call, intent, user.of(perform), user.policyOf(settings.policy))
     } catch (error) {
-      if (!isRetrysafeError(error)) throw error
+      if (user.threw(error) || !isRetrysafeError(error)) throw error
       if (error.status >= 500) core.events.emit('failed', failedEvent(settings, intent, error))
       return { do: 'answer', reply: problemReply(error, settings.problemBase) }
+    } finally {
+      leave()
     }
   }
 
@@ -119,6 +127,7 @@ async function admit<Tx>(
   settings: Settings,
   call: HttpCall,
   handler: 'replies' | 'around',
+  user: UserCode,
 ): Promise<Admitted | 'pass'> {
   const method = call.method.toUpperCase()
   if (!settings.methods.has(method) && !optionalMethods.has(method)) return 'pass'
@@ -129,10 +138,10 @@ async function admit<Tx>(
     if (required) throw fail('KEY_REQUIRED')
     if (handler === 'around') return 'pass'
   }
-  const scope = await scopeFor(settings, call)
+  const scope = await scopeFor(settings, call, user)
   const content = await call.readBody(settings.maxBodyBytes)
   const body = handler === 'replies' || settings.fingerprint ? bodyValue(content) : undefined
-  const fingerprint = await fingerprintFor(settings, call, content, body)
+  const fingerprint = await fingerprintFor(settings, call, content, body, user)
   // Its canonical form is left to the runner, which takes it before the work and only if there is work: a byte-equal retry costs none.
   const key = sent ?? keyFromForm(settings, content, fingerprint)
   if (key !== undefined) return { key, scope, fingerprint, body }
@@ -141,8 +150,8 @@ async function admit<Tx>(
   return { key: drawKey(core.clock, systemRandom), scope, fingerprint, body }
 }
 
-async function scopeFor({ scope }: Settings, { request }: HttpCall): Promise<string> {
-  return typeof scope === 'string' ? scope : checkScope(await scope(request))
+async function scopeFor({ scope }: Settings, { request }: HttpCall, user: UserCode): Promise<string> {
+  return typeof scope === 'string' ? scope : checkScope(await user.of(scope)(request))
 }
 
 async function fingerprintFor(
@@ -150,9 +159,10 @@ async function fingerprintFor(
   call: HttpCall,
   content: Content | undefined,
   value: unknown,
+  user: UserCode,
 ): Promise<Fingerprint> {
   const { method, target } = call
-  const own = await settings.fingerprint?.(call.request as never, value)
+  const own = settings.fingerprint && (await user.of(settings.fingerprint)(call.request as never, value))
   if (own === undefined) return fingerprintOfRequest({ method, target, ...countedOf(content) })
   if (typeof own !== 'string' && !(own instanceof Uint8Array)) {
     throw fail('OPTION_INVALID', { detail: 'fingerprint must return a string, bytes or undefined' })
@@ -200,10 +210,12 @@ async function execute<Tx>(
   call: HttpCall,
   { key, scope, fingerprint, body }: Admitted,
   perform: Perform<Tx>,
+  policy: Policy,
 ): Promise<Verdict> {
-  const { policy, operation } = settings
+  const { operation } = settings
   let performed: Performed | undefined
-  let committed = false
+  let failed: Performed | undefined
+  let tools: Tools<Tx> | undefined
   try {
     const answer = await core.execute<HttpEnd>(
       {
@@ -217,34 +229,45 @@ async function execute<Tx>(
         format: httpFormat(policy, settings.keptHeaders),
       },
       async (given) => {
-        const { attempt, passedNoReturn } = wrap(given, () => {
-          committed = true
-        })
-        performed = await perform(attempt, body)
+        tools = wrap(given)
+        const ended = await perform(tools.attempt, body)
         if (armed()) await hit('http.performed')
-        // A throw stays one, so that the core can tell a rival's deadlock from a failure; past the point of no return it is an answer.
-        const fails = performed.fault === 'broken' || policy.mode === 'transaction'
-        if (isThrown(performed) && fails && !passedNoReturn()) throw performed.error
-        return performed
+        if (isFailure(ended, policy, tools.passedNoReturn())) {
+          failed = ended
+          throw ended.error
+        }
+        performed = ended
+        return ended
       },
     )
     if (armed()) await hit('http.answer')
     if (answer.replayed)
       return { do: 'answer', reply: await again(answer.value.reply, call, policy.maxReplyBytes) }
-    if (performed === undefined || committed) return { do: 'answer', reply: answer.value.reply }
-    return own(performed)
+    const committed = await tools?.committed()
+    if (committed !== undefined) return { do: 'answer', reply: firstReply(committed) }
+    if (performed === undefined) return { do: 'answer', reply: answer.value.reply }
+    return { do: 'own', reply: firstReply(performed.reply) }
   } catch (error) {
+    if (failed === undefined || !Object.is(failed.error, error)) throw error
     // The framework has answered this very error already, and all of its work is undone.
-    if (performed !== undefined && isThrown(performed) && performed.error === error)
-      return { do: 'own', reply: performed.reply }
-    throw error
+    if (failed.fault === 'thrown') return { do: 'own', reply: firstReply(failed.reply) }
+    // Of an answer that broke off nobody may take the part for the whole: its status is that of work which does not stand.
+    return { do: 'answer', reply: brokenReply() }
   }
 }
 
+/**
+ * Whether an end is a throw to the core, which can then tell a rival's deadlock from a failure. One that broke off always is: what came of
+ * it is no answer. Any other is one in lease mode, and past the point of no return.
+ */
+function isFailure(end: HttpEnd, { mode }: Policy, noReturn: boolean): boolean {
+  return end.fault === 'broken' || (isThrown(end) && mode === 'transaction' && !noReturn)
+}
+
 /** A handler that passes on another service's reply may have its marker in it; this reply is a first one all the same. */
-function own({ reply }: Performed): Verdict {
+function firstReply(reply: StoredReply): StoredReply {
   const headers = reply.headers.filter(([name]) => name.toLowerCase() !== replayMarker.toLowerCase())
-  return { do: 'own', reply: { ...reply, headers } }
+  return { ...reply, headers }
 }
 
 /** Whether the client says that this is not its first try (rule 34). Believed for speed only, so a lie costs a look and no more. */
@@ -253,9 +276,19 @@ function isRetry({ rawHeaders }: HttpCall): boolean {
   return Number(/^\s*(\d{1,4})\s*\//.exec(line)?.[1] ?? 1) > 1
 }
 
-/** The attempt as a handler gets it: over HTTP, what `commit` writes down must be a reply. */
-function wrap<Tx>(given: HttpAttempt<Tx>, onCommitted: () => void) {
+/** An attempt as a handler gets it, and what the handler did with it. */
+interface Tools<Tx> {
+  readonly attempt: HttpAttempt<Tx>
+  passedNoReturn(): boolean
+  /** The reply that `commit` wrote down, whole: the record has only the headers that are kept, the first caller gets all. */
+  committed(): Promise<StoredReply | undefined>
+}
+
+/** Over HTTP, what `commit` writes down must be a reply. */
+function wrap<Tx>(given: HttpAttempt<Tx>): Tools<Tx> {
   let noReturn = false
+  let committed: StoredReply | undefined
+  let settled: Promise<unknown> = Promise.resolve()
   const attempt = {
     ...given,
     keepFailure: () => {
@@ -263,18 +296,43 @@ function wrap<Tx>(given: HttpAttempt<Tx>, onCommitted: () => void) {
       given.keepFailure()
     },
   }
-  if ('commit' in given) {
-    attempt.commit = async <Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value> => {
-      let value: Value | undefined
+
+  async function commit<Value>(write: (tx: Tx) => Promise<Value> | Value): Promise<Value> {
+    const written: { value?: Value; error?: unknown } = {}
+    try {
       await given.commit(async (tx): Promise<HttpEnd> => {
-        value = await write(tx)
-        return { reply: checkReply(value, 'the function given to commit'), whole: true, fault: 'none' }
+        try {
+          written.value = await write(tx)
+        } catch (error) {
+          written.error = error
+          throw error
+        }
+        return {
+          reply: checkReply(written.value, 'the function given to commit'),
+          whole: true,
+          fault: 'none',
+        }
       })
-      onCommitted()
-      return value as Value
+    } catch (error) {
+      if (error !== written.error) claimError(error)
+      throw error
+    }
+    committed = written.value as StoredReply
+    return written.value as Value
+  }
+
+  if ('commit' in given) {
+    attempt.commit = (write) => {
+      const before = settled
+      const landing = commit(write)
+      settled = landing.then(
+        () => before,
+        () => before,
+      )
+      return landing
     }
   }
-  return { attempt, passedNoReturn: () => noReturn }
+  return { attempt, passedNoReturn: () => noReturn, committed: () => settled.then(() => committed) }
 }
 
 /** The stored reply as this caller can read it, marked as a replay. */

@@ -72,7 +72,7 @@ export function isThrown({ fault }: HttpEnd): boolean {
 
 function keeps(keep: Policy['keep'], reply: StoredReply): boolean {
   const { status } = reply
-  if (typeof keep === 'function') return Boolean(keep({ status, value: reply }))
+  if (typeof keep === 'function') return asked(keep({ status, value: reply }))
   switch (keep) {
     case 'all':
       return true
@@ -83,4 +83,12 @@ function keeps(keep: Policy['keep'], reply: StoredReply): boolean {
     default:
       return keep satisfies never
   }
+}
+
+/** A promise would count as yes, whatever it says later. */
+function asked(answer: unknown): boolean {
+  if (typeof answer === 'boolean') return answer
+  // What it may reject with is not waited for, and must not end the process.
+  Promise.resolve(answer).catch(() => undefined)
+  throw fail('OPTION_INVALID', { detail: 'keep must answer true or false, at once' })
 }

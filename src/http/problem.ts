@@ -66,15 +66,35 @@ function retryAfter(retryAfterMs: number | undefined): ReplyHeaders {
  * that it may be shown (`expose`, as `http-errors` has it).
  */
 export function failureReply(error: unknown): StoredReply {
-  const { status, statusCode, expose, message } = (error ?? {}) as Record<string, unknown>
-  const named = [status, statusCode].find(
+  const named = [read(error, 'status'), read(error, 'statusCode')].find(
     (one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) < 600,
   )
+  const message = read(error, 'expose') === true ? read(error, 'message') : undefined
   const document = {
     type: 'about:blank',
     title: 'The request failed, and the failure is final',
     status: Number(named ?? 500),
-    ...(expose === true && typeof message === 'string' && { detail: message }),
+    ...(typeof message === 'string' && { detail: message }),
   }
   return reply(document.status, document, { 'content-type': 'application/problem+json' })
+}
+
+/** Anything may be thrown, and past the point of no return a getter that throws must not cost the record: the work would run again. */
+function read(error: unknown, member: string): unknown {
+  if ((typeof error !== 'object' && typeof error !== 'function') || error === null) return undefined
+  try {
+    return Reflect.get(error, member)
+  } catch {
+    return undefined
+  }
+}
+
+/** The reply in the place of an answer that its handler began and broke off. Nothing of it is kept. */
+export function brokenReply(): StoredReply {
+  const document = {
+    type: 'about:blank',
+    title: 'The request failed while it was answered',
+    status: 500,
+  }
+  return reply(500, document, { 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
 }

@@ -5,6 +5,7 @@
 import { fail } from '../errors.js'
 import type { StoredReply } from '../outcome.js'
 import { isBodyless, isFraming, isHeaderName, isHeaderValue } from '../reply-headers.js'
+import { failOfOurs } from './user-code.js'
 
 // A symbol of the registry, so that a reply made by another copy of the package is one too.
 const brand = Symbol.for('retrysafe.reply')
@@ -62,7 +63,9 @@ export function isReply(value: unknown): value is Reply {
 /** Refuses what is not a reply, inside the work, so that nothing is stored. */
 export function checkReply(value: unknown, who: string): Reply {
   if (isReply(value)) return value
-  throw fail('OPTION_INVALID', { detail: `${who} must return reply(status, body), not ${kindOf(value)}` })
+  throw failOfOurs('OPTION_INVALID', {
+    detail: `${who} must return reply(status, body), not ${kindOf(value)}`,
+  })
 }
 
 function encode(body: unknown): { readonly bytes: Uint8Array; readonly type?: string } {

@@ -198,44 +198,81 @@ export function failureSuite(express: ExpressModule): void {
       })
     })
 
-    test('an error of ours that a handler passes on becomes the problem that it is', async () => {
-      at = await site(express, (app, safe) =>
-        app.post(
-          '/x',
-          idempotent(safe, {}, async () => {
-            const held = gate()
-            const intent = { scope: 's', key: 'k' }
-            const first = safe.transaction(intent, () => held.opened)
-            try {
-              await safe.transaction(intent, () => undefined)
-            } finally {
-              held.open()
-              await first
-            }
-            return reply(200)
-          }),
-        ),
+    const nested = () => fail('KEY_INVALID', { detail: 'the key of another call' })
+    const nesting = {
+      handler: undefined,
+      scope: () => Promise.reject(nested()),
+      fingerprint: () => Promise.reject(nested()),
+      keep: () => {
+        throw nested()
+      },
+      mayReplay: () => Promise.reject(nested()),
+    }
+    for (const [place, callback] of Object.entries(nesting)) {
+      test(`an error of ours from another call of the user's code is the application's, not the client's: ${place}`, async () => {
+        at = await site(express, (app, safe) => {
+          const options = { mode: 'lease' as const, ...(callback && { [place]: callback }) }
+          app.post(
+            '/x',
+            idempotent(safe, options, () => {
+              if (callback === undefined) throw nested()
+              return reply(200)
+            }),
+          )
+        })
+        let answer = await at.send('/x')
+        if (place === 'mayReplay') answer = await at.send('/x')
+        expect(answer.headers.get('content-type')).not.toContain('problem')
+        expect(answer.json()).toEqual({ error: expect.stringContaining('the key of another call') })
+        expect(at.errors).toHaveLength(1)
+      })
+    }
+
+    test('what the tools of the attempt refuse is answered for what it is, also when the handler lets it through', async () => {
+      const store = storeWith((real) => ({
+        transactions: { ...real.transactions, open: () => Promise.reject(new Error('down')) },
+      }))
+      at = await site(
+        express,
+        (app, safe) =>
+          app.post(
+            '/x',
+            idempotent(safe, { mode: 'lease' }, async ({ commit }) => commit(() => reply(200))),
+          ),
+        { store },
       )
       const answer = await at.send('/x')
-      expect({ status: answer.status, code: answer.json().code }).toEqual({
-        status: 409,
-        code: 'IN_PROGRESS',
+      expect({ status: answer.status, code: answer.json().code, errors: at.errors }).toEqual({
+        status: 503,
+        code: 'STORE_UNAVAILABLE',
+        errors: [],
       })
-      expect(at.errors).toEqual([])
     })
 
     test('every answer of ours from 500 up is an event, and no refusal is', async () => {
       const failed: string[] = []
-      at = await site(express, (app, safe) => {
-        for (const [path, scope] of Object.entries({ '/scope': '', '/ours': 'caller' })) {
-          app.post(
-            path,
-            idempotent(safe, { scope: () => scope, operation: 'order' }, () => {
-              throw fail('TRANSACTION_ABORTED', { detail: 'the work ended its transaction by itself' })
-            }),
-          )
-        }
-      })
+      const store = storeWith((real) => ({
+        transactions: {
+          ...real.transactions,
+          begin: async (request) => {
+            const open = await real.transactions.begin(request)
+            const aborted = async () => ({ kind: 'aborted' as const, error: new Error('ended by itself') })
+            return Object.create(open, { save: { value: aborted } })
+          },
+        },
+      }))
+      at = await site(
+        express,
+        (app, safe) => {
+          for (const [path, scope] of Object.entries({ '/scope': '', '/ours': 'caller' })) {
+            app.post(
+              path,
+              idempotent(safe, { scope: () => scope, operation: 'order' }, () => reply(200)),
+            )
+          }
+        },
+        { store },
+      )
       at.safe.on('failed', ({ code, operation, record }) =>
         failed.push(`${operation} ${code} ${record === undefined ? 'without' : 'with'} a record`),
       )
