@@ -35,6 +35,7 @@ export interface RequestExtras {
   file?: unknown
   files?: unknown
   route?: ExpressRoute
+  next?: ExpressNext
 }
 
 /** Express's `next`: on to the next handler, or with an error to the error handler. */

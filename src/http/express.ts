@@ -12,7 +12,7 @@ import type { Retrysafe } from '../retrysafe.js'
 import { createAround } from './around.js'
 import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
 import { readExpressBody } from './express-body.js'
-import { watchRoute } from './express-errors.js'
+import { reasonOf, watchRoute } from './express-errors.js'
 import type { ExpressMiddleware, ExpressRequest, RequestExtras } from './express-types.js'
 import { sendReply } from './node.js'
 import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
@@ -93,7 +93,10 @@ function replying<Tx>(
         return undefined
       })
       // `next` is called outside of what is caught here: what it throws is not ours to report a second time.
-      .then((go) => go?.(), next)
+      .then(
+        (go) => go?.(),
+        (error: unknown) => next(reasonOf(error)),
+      )
   }
 }
 
@@ -113,7 +116,7 @@ function around<Tx>(exchange: Exchange<Tx>): ExpressMiddleware<ExpressRequest> {
         (go) => go?.(),
         (error: unknown) => {
           handlers.giveUp()
-          next(error)
+          next(reasonOf(error))
         },
       )
   }

@@ -3,6 +3,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import { readExpressBody } from './express-body.js'
+import { reasonOf } from './express-errors.js'
 import type { ExpressMiddleware, ExpressRequest } from './express-types.js'
 
 type FetchHandler = (request: Request) => Response | Promise<Response>
@@ -19,7 +20,7 @@ export function serve(handler: FetchHandler): ExpressMiddleware<ExpressRequest> 
     requestOf(req)
       .then(handler)
       .then((response) => send(res, response, req.method === 'HEAD'))
-      .catch(next)
+      .catch((error: unknown) => next(reasonOf(error)))
   }
 }
 
