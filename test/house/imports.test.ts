@@ -66,7 +66,7 @@ test('the demo and its servers use public names only', () => {
 })
 
 test('an adapter holds no word of the protocol', () => {
-  for (const adapter of ['express']) {
+  for (const adapter of ['express', 'fetch']) {
     const text = readFileSync(join(src, 'http', `${adapter}.ts`), 'utf8')
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     expect(code).not.toMatch(

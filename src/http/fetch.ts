@@ -1,0 +1,164 @@
+/**
+ * Any server whose handlers take a `Request` and return a `Response`: Next.js route handlers, Hono, Bun, Deno, workers on Node.
+ *
+ * ```ts
+ * export const POST = idempotent(safe, {}, async ({ tx, body }) => reply(201, await createOrder(tx, body)))
+ * export const PUT = idempotent(safe, { mode: 'lease' })(handlerYouAlreadyHave)
+ * ```
+ */
+import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
+import type { Retrysafe } from '../retrysafe.js'
+import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
+import { readRequestBody } from './fetch-body.js'
+import { captureResponse, type ResponseCapture, responseOf } from './fetch-capture.js'
+import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
+import { checkReply, type Reply } from './reply.js'
+
+export type { HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
+
+/** A handler of the fetch kind; what a framework passes behind the request is passed on. */
+export type FetchHandler<Rest extends unknown[] = []> = (
+  request: Request,
+  ...rest: Rest
+) => Response | Promise<Response>
+
+/** What a handler that returns a reply is given. */
+export type FetchContext<Attempt> = Attempt & {
+  readonly request: Request
+  /** Parsed JSON, else bytes. Nobody has checked its shape: validate it. */
+  readonly body: Body
+}
+
+type Replying<Attempt> = (context: FetchContext<Attempt>) => Reply | Response | Promise<Reply | Response>
+
+const attempts = new WeakMap<Request, unknown>()
+
+/** The attempt of a request that came through `idempotent(safe, options)(handler)`; undefined where it passed unprotected. */
+export function idempotencyOf<Tx = unknown>(request: Request): HttpAttempt<Tx> | undefined {
+  return attempts.get(request) as HttpAttempt<Tx> | undefined
+}
+
+/**
+ * Makes a handler safe to retry: each key's work takes effect once, and its reply is given again to every retry.
+ *
+ * With a handler, which returns `reply(status, body)` or a `Response`: its `tx` (mode `transaction`) or `commit` (mode `lease`) carries the writes that
+ * the promise covers. Without one it answers a function to put around a handler that exists, which finds the attempt by
+ * {@link idempotencyOf}. Errors of ours are answered as `problem+json`; what your own functions throw is thrown on.
+ *
+ * @throws `OPTION_INVALID` at once for options that do not fit
+ */
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options?: HttpOptions<Request>,
+): <Rest extends unknown[]>(
+  handler: FetchHandler<Rest>,
+) => (request: Request, ...rest: Rest) => Promise<Response>
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options: LeaseOptions<Request>,
+  handler: Replying<LeaseAttempt<Tx>>,
+): (request: Request) => Promise<Response>
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options: TransactionOptions<Request>,
+  handler: Replying<TransactionAttempt<Tx>>,
+): (request: Request) => Promise<Response>
+/** Without a mode in the options the instance's holds, which types do not know: `tx` or `commit` is there, as it says. */
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<Request>,
+  handler: Replying<HttpAttempt<Tx>>,
+): (request: Request) => Promise<Response>
+export function idempotent<Tx extends object>(
+  safe: Retrysafe<Tx>,
+  options: HttpOptions<never> = {},
+  handler?: Replying<never>,
+): unknown {
+  if (handler !== undefined) return replying(createExchange<Tx>(safe, options, 'replies'), handler)
+  const exchange = createExchange<Tx>(safe, options, 'around')
+  return <Rest extends unknown[]>(existing: FetchHandler<Rest>) => around(exchange, existing)
+}
+
+function replying<Tx>(exchange: Exchange<Tx>, handler: Replying<never>) {
+  return (request: Request) =>
+    carry(exchange, request, refuseMethod, async (attempt, body) =>
+      handler({ request, body, ...(attempt as object) } as never),
+    )
+}
+
+function around<Tx, Rest extends unknown[]>(exchange: Exchange<Tx>, handler: FetchHandler<Rest>) {
+  return (request: Request, ...rest: Rest) =>
+    carry(
+      exchange,
+      request,
+      () => handler(request, ...rest),
+      async (attempt) => {
+        attempts.set(request, attempt)
+        return handler(request, ...rest)
+      },
+    )
+}
+
+/** Runs a request through the exchange; the answer may have to go out before the exchange has ended. */
+async function carry<Tx>(
+  exchange: Exchange<Tx>,
+  request: Request,
+  pass: () => Response | Promise<Response>,
+  run: (attempt: HttpAttempt<Tx>, body: unknown) => Promise<Reply | Response>,
+): Promise<Response> {
+  let capture: ResponseCapture | undefined
+  let goEarly: (response: Response) => void = () => undefined
+  const early = new Promise<Response>((resolve) => {
+    goEarly = resolve
+  })
+
+  async function perform(attempt: HttpAttempt<Tx>, body: unknown): Promise<Performed> {
+    const { answer, error } = await answerOf(run(attempt, body))
+    if (!(answer instanceof Response)) {
+      return { reply: checkReply(answer, 'a handler'), whole: true, fault: 'none' }
+    }
+    capture = captureResponse(answer, exchange.settings, error)
+    void capture.early.then(goEarly)
+    return capture.performed
+  }
+
+  const verdict = exchange.run(callOf(request), perform).then(
+    (settled) => {
+      capture?.conclude(settled.do === 'own' ? 'end' : 'break')
+      return settled.do === 'pass' ? pass() : responseOf(settled.reply)
+    },
+    (error: unknown) => {
+      capture?.conclude('break')
+      throw error
+    },
+  )
+  // Where the answer goes out early, its end has told already what the verdict is.
+  verdict.catch(() => undefined)
+  return Promise.race([verdict, early])
+}
+
+/** Some frameworks throw a response where others return one. */
+async function answerOf(running: Promise<Reply | Response>): Promise<{ answer: unknown; error?: unknown }> {
+  try {
+    return { answer: await running }
+  } catch (error) {
+    if (error instanceof Response) return { answer: error, error }
+    throw error
+  }
+}
+
+/** A method that is not covered has no handler here: the route is ours alone. */
+function refuseMethod(): Response {
+  return new Response(null, { status: 405 })
+}
+
+function callOf(request: Request): HttpCall {
+  const { pathname, search } = new URL(request.url)
+  return {
+    method: request.method,
+    target: pathname + search,
+    rawHeaders: [...request.headers].flat(),
+    request,
+    readBody: (limitBytes) => readRequestBody(request, limitBytes),
+  }
+}

@@ -1,0 +1,148 @@
+/** Fetch-style handlers, beyond what the suite holds every adapter to: streams, thrown responses, bodies that others read. */
+import { reply, retrysafe, type Store } from 'retrysafe'
+import { idempotencyOf, idempotent } from 'retrysafe/fetch'
+import { type MemoryTx, memory } from 'retrysafe/memory'
+import { expect, test } from 'vitest'
+import { until } from '../setup/until.js'
+
+type Mode = 'transaction' | 'lease'
+
+function setUp(mode: Mode, over: Partial<Store<MemoryTx>> = {}, options: object = {}) {
+  const store = memory()
+  return retrysafe({ store: { ...store, ...over }, mode, scope: 's', ...options })
+}
+
+function post(key: string, body: BodyInit | null = '{"a":1}', headers: Record<string, string> = {}): Request {
+  const own = { 'content-type': 'application/json', 'idempotency-key': key, ...headers }
+  return new Request('http://service/orders?x=1', { method: 'POST', body, headers: own })
+}
+
+function streamOf(pieces: string[], gate?: Promise<unknown>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async start(controller) {
+      for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece))
+      await gate
+      controller.close()
+    },
+  })
+}
+
+test.each(['transaction', 'lease'] as const)(
+  'the handler’s own request is unread, and is what idempotencyOf knows (%s)',
+  async (mode) => {
+    const safe = setUp(mode)
+    const seen: unknown[] = []
+    const handler = idempotent(safe)(async (request: Request, more: string) => {
+      seen.push(await request.json(), idempotencyOf(request)?.key, more)
+      return Response.json({ id: 1 }, { status: 201, headers: { location: '/orders/1' } })
+    })
+    const first = await handler(post('k'), 'params')
+    const again = await handler(post('k'), 'params')
+    expect(seen).toEqual([{ a: 1 }, 'k', 'params'])
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(again.headers.get('location')).toBe('/orders/1')
+    expect(await again.text()).toBe(await first.text())
+  },
+)
+
+test('a handler may return a reply or a response', async () => {
+  const safe = setUp('transaction')
+  const one = idempotent(safe, {}, ({ body }) => reply(201, body))
+  const other = idempotent(safe, {}, ({ key }) => Response.json({ key }))
+  expect(await (await one(post('k1'))).json()).toEqual({ a: 1 })
+  expect(await (await other(post('k2'))).json()).toEqual({ key: 'k2' })
+  expect((await one(new Request('http://service/orders'))).status).toBe(405)
+})
+
+test('a body that was read before is refused: its retry could not be told from another request', async () => {
+  const handler = idempotent(setUp('lease'))(() => new Response('never'))
+  const request = post('k')
+  await request.text()
+  const response = await handler(request)
+  expect(response.status).toBe(500)
+  expect(await response.json()).toMatchObject({ code: 'OPTION_INVALID' })
+})
+
+test('a reply larger than is remembered streams in lease mode, whole, and is not run again', async () => {
+  const safe = setUp('lease', {}, { maxReplyBytes: 10 })
+  let runs = 0
+  const handler = idempotent(safe)(() => {
+    runs += 1
+    return new Response(streamOf(['12345678', '90abcdef', 'ghij']))
+  })
+  expect(await (await handler(post('k'))).text()).toBe('1234567890abcdefghij')
+  const again = await handler(post('k'))
+  expect(again.status).toBe(409)
+  expect(await again.json()).toMatchObject({ code: 'NOT_REPLAYABLE', originalStatus: 200 })
+  expect(runs).toBe(1)
+})
+
+test('nobody sees the end of a streamed reply before it is stored; if it cannot be, the reply breaks off (rule 8)', async () => {
+  const complete = () => Promise.reject(new Error('disk full'))
+  const safe = setUp('lease', { complete }, { maxReplyBytes: 4, leaseMs: 200 })
+  const handler = idempotent(safe)(() => new Response(streamOf(['12345678', '90'])))
+  const response = await handler(post('k'))
+  expect(response.status).toBe(200)
+  await expect(response.text()).rejects.toThrow('could not be stored')
+})
+
+test('server-sent events are never held back, and are declared not replayable', async () => {
+  const safe = setUp('lease')
+  let end: (value?: unknown) => void = () => undefined
+  const gate = new Promise((resolve) => {
+    end = resolve
+  })
+  const handler = idempotent(safe)(
+    () => new Response(streamOf(['data: 1\n\n'], gate), { headers: { 'content-type': 'text/event-stream' } }),
+  )
+  const response = await handler(post('k'))
+  const reader = response.body?.getReader()
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('data: 1\n\n')
+  end()
+  expect((await reader?.read())?.done).toBe(true)
+  expect(await (await handler(post('k'))).json()).toMatchObject({ code: 'NOT_REPLAYABLE' })
+})
+
+test('a caller that hangs up in the middle of a stream does not stop the work', async () => {
+  const safe = setUp('lease', {}, { maxReplyBytes: 4 })
+  const handler = idempotent(safe)(() => new Response(streamOf(['12345678', '90'])))
+  const response = await handler(post('k'))
+  await response.body?.cancel()
+  await until(async () => (await safe.list({ states: ['done'] })).length === 1)
+  expect(await (await handler(post('k'))).json()).toMatchObject({ code: 'NOT_REPLAYABLE' })
+})
+
+test.each([
+  ['transaction', 2],
+  ['lease', 1],
+] as const)(
+  'a response that is thrown is the answer; in %s mode the work ran %i time(s) after a retry',
+  async (mode, times) => {
+    const safe = setUp(mode)
+    let runs = 0
+    const handler = idempotent(safe)(() => {
+      runs += 1
+      throw new Response('no such customer', { status: 422 })
+    })
+    for (let tries = 0; tries < 2; tries += 1) {
+      const response = await handler(post('k'))
+      expect([response.status, await response.text()]).toEqual([422, 'no such customer'])
+    }
+    expect(runs).toBe(times)
+  },
+)
+
+test('what a handler throws is thrown on, and the key is free', async () => {
+  for (const mode of ['transaction', 'lease'] as const) {
+    const safe = setUp(mode)
+    let fail = true
+    const handler = idempotent(safe)(() => {
+      if (fail) throw new Error('no stock')
+      return new Response('ok')
+    })
+    await expect(handler(post('k'))).rejects.toThrow('no stock')
+    fail = false
+    expect(await (await handler(post('k'))).text()).toBe('ok')
+  }
+})
