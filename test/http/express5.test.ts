@@ -6,6 +6,8 @@ import { hangUpSuite } from './suite/hangups.js'
 import { holdingSuite } from './suite/holding.js'
 import { keptSuite } from './suite/kept.js'
 import { keySuite } from './suite/keys.js'
+import { lateSuite } from './suite/late.js'
+import { throwSuite } from './suite/throws.js'
 
 keySuite(express)
 bodySuite(express)
@@ -14,3 +16,5 @@ holdingSuite(express)
 hangUpSuite(express)
 keptSuite(express)
 failureSuite(express)
+throwSuite(express)
+lateSuite(express)

@@ -7,7 +7,9 @@ import { hangUpSuite } from '../http/suite/hangups.js'
 import { holdingSuite } from '../http/suite/holding.js'
 import { keptSuite } from '../http/suite/kept.js'
 import { keySuite } from '../http/suite/keys.js'
+import { lateSuite } from '../http/suite/late.js'
 import type { ExpressModule } from '../http/suite/site.js'
+import { throwSuite } from '../http/suite/throws.js'
 
 // It brings no types; what the tests use of it is what Express 5 has.
 const express: ExpressModule = createRequire(import.meta.url)('express4')
@@ -19,3 +21,5 @@ holdingSuite(express)
 hangUpSuite(express)
 keptSuite(express)
 failureSuite(express)
+throwSuite(express)
+lateSuite(express)

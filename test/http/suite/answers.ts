@@ -318,6 +318,9 @@ export function answerSuite(express: ExpressModule): void {
     test('a response is as it was once the answer is out', async () => {
       const seen: { own: string[]; listeners: number }[] = []
       const members = [
+        'setHeader',
+        'appendHeader',
+        'removeHeader',
         'writeHead',
         'flushHeaders',
         'write',

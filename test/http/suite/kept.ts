@@ -190,6 +190,22 @@ export function keptSuite(express: ExpressModule): void {
         })
       }
 
+      for (const answer of [async () => true, () => Promise.reject(new Error('no')), () => 1]) {
+        test(`a keep that does not answer true or false at once is refused: ${answer} (${mode})`, async () => {
+          const keep = answer as unknown as () => boolean
+          at = await site(express, (app, safe) => {
+            app.post('/around', idempotent(safe, { mode, keep }), effect, (_req, res) => void res.json({}))
+            app.post(
+              '/replies',
+              idempotent(safe, { mode, keep } as { mode: 'lease' }, () => reply(200)),
+            )
+          })
+          for (const path of ['/around', '/replies'])
+            expect((await at.send(path, { key: path })).json().code).toBe('OPTION_INVALID')
+          expect(effects).toBe(0)
+        })
+      }
+
       test(`past the point of no return every end is kept, and its writes are undone (${mode})`, async () => {
         at = await site(express, (app, safe) => {
           app.post(
@@ -230,6 +246,7 @@ export function keptSuite(express: ExpressModule): void {
     }
 
     test('in lease mode what commit writes down is the answer, whatever the handler says later', async () => {
+      const cookies = { 'set-cookie': ['a=1', 'b=2'], 'x-trace': 't' }
       at = await site(express, (app, safe) => {
         app.use((_req, res, next) => {
           res.set('x-before', 'kept')
@@ -242,13 +259,13 @@ export function keptSuite(express: ExpressModule): void {
               tx.defer(() => {
                 effects += 1
               })
-              return reply(201, { from: 'commit' }, { 'set-cookie': 'a=1' })
+              return reply(201, { from: 'commit' }, cookies)
             })
             throw new Error('too late')
           }),
         )
         app.post('/around', idempotent(safe, { mode: 'lease' }), async (req, res) => {
-          await req.idempotency?.commit(() => reply(201, { from: 'commit' }))
+          await req.idempotency?.commit(() => reply(201, { from: 'commit' }, cookies))
           res.set('x-from', 'handler').set('x-before', 'changed').status(500).json({ from: 'handler' })
         })
       })
@@ -261,6 +278,8 @@ export function keptSuite(express: ExpressModule): void {
             replayed,
           })
           expect([answer.headers.get('x-from'), answer.headers.get('x-before')]).toEqual([null, 'kept'])
+          expect(answer.headers.getSetCookie()).toEqual(replayed ? [] : ['a=1', 'b=2'])
+          expect(answer.headers.get('x-trace')).toBe(replayed ? null : 't')
         }
       }
       expect(effects).toBe(1)
