@@ -10,6 +10,12 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // A run inside a run (`test/ablation`) uses the server of the outer one.
+  const given = process.env.RETRYSAFE_DATABASE
+  if (given !== undefined) {
+    project.provide('connectionString', given)
+    return async () => undefined
+  }
   const server = await temporaryPostgres()
   project.provide('connectionString', server.connectionString)
   return () => server.stop()
