@@ -1,5 +1,6 @@
 /** How an attempt ended, whatever it came through: HTTP, or the API. */
 import { errorTable, isRetrysafeError } from '../errors.js'
+import { keptHeaders } from '../http/headers.js'
 import { statusesNotKept } from '../options.js'
 import { show } from './show.js'
 
@@ -10,6 +11,8 @@ export interface Ending {
   readonly kind: 'first' | 'replay' | 'inProgress' | 'other'
   /** Definite answers: what must be equal among them. */
   readonly bytes: Uint8Array
+  /** Of a response, the headers that a record keeps by default: a replay must have the same. */
+  readonly head?: string
   /** For a message. */
   readonly text: string
   readonly raw: unknown
@@ -41,9 +44,10 @@ async function ofResponse(response: ResponseLike): Promise<Ending> {
   const body = await bodyOf(response)
   const bytes = Buffer.concat([Buffer.from(`${status}\n`), body])
   const text = `${status}${replayed ? ', replayed' : ''}${retryAfter === undefined ? '' : ', Retry-After'}: ${cut(body)}`
-  if (replayed) return { kind: 'replay', bytes, text, raw: response }
+  const head = headOf(response.headers)
+  if (replayed) return { kind: 'replay', bytes, head, text, raw: response }
   if (isDefinite(status) && !isProblemOfOurs(response, body)) {
-    return { kind: 'first', bytes, text, raw: response }
+    return { kind: 'first', bytes, head, text, raw: response }
   }
   if ((status === 409 || status === 503) && retryAfter !== undefined) {
     return { kind: 'inProgress', bytes, text, raw: response }
@@ -103,6 +107,11 @@ function headerOf(headers: unknown, name: string): string | undefined {
     if (Array.isArray(pair) && String(pair[0]).toLowerCase() === name) return String(pair[1])
   }
   return undefined
+}
+
+function headOf(headers: unknown): string {
+  const lines = [...keptHeaders].map((name) => [name, headerOf(headers, name)] as const)
+  return lines.flatMap(([name, value]) => (value === undefined ? [] : `${name}: ${value}\n`)).join('')
 }
 
 async function bodyOf(response: ResponseLike): Promise<Buffer> {

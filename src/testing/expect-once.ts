@@ -36,7 +36,8 @@ export interface Once {
 
 /**
  * Runs `attempt` several times at once and rejects, saying what it found, unless exactly one effect was added, exactly one attempt got a
- * first answer, every other one a replay equal to it byte for byte or a refusal that says when to come back (409 or 503 with `Retry-After`).
+ * first answer, every other one a replay equal to it (status, bytes, and the headers that a record keeps by default) or a refusal that says
+ * when to come back (409 or 503 with `Retry-After`).
  * A first answer is a definite one without `Idempotent-Replayed`: 2xx, a redirect, or a 4xx that is kept; no problem of this library's own.
  *
  * @example
@@ -68,22 +69,27 @@ async function run({ attempt, effects, times = 5, sequential = false }: ExpectOn
     Array.from({ length: times }, (_, index) => endingOf(async () => attempt(index))),
   )
   const added = (await effects()) - before
-  const once = judge(endings, added)
+  const first = judge(endings, added)
+  const once = {
+    replays: endings.filter(({ kind }) => kind === 'replay').length,
+    inProgress: endings.filter(({ kind }) => kind === 'inProgress').length,
+    answer: first.bytes,
+  }
   if (!sequential) return once
   const again = await endingOf(async () => attempt(times))
   if (again.kind !== 'replay') complain('The retry afterwards is no replay', [again])
-  if (!sameBytes(again.bytes, once.answer))
-    complain('The retry afterwards differs from the first answer', [again])
+  const difference = differenceOf(again, first)
+  if (difference !== undefined)
+    complain(`The retry afterwards differs from the first answer in ${difference}`, [again])
   const more = (await effects()) - before
   if (more !== 1) complain(`The retry afterwards added effects: there are ${more} now`, [again])
   return once
 }
 
-/** Judges the endings of attempts that ran at once, and the effects that they added. */
-function judge(endings: readonly Ending[], effects: number): Once {
+/** Judges the endings of attempts that ran at once, and the effects that they added; answers with the first answer. */
+function judge(endings: readonly Ending[], effects: number): Ending {
   const firsts = endings.filter((ending) => ending.kind === 'first')
   const replays = endings.filter((ending) => ending.kind === 'replay')
-  const inProgress = endings.filter((ending) => ending.kind === 'inProgress')
   const [first] = firsts
   if (effects !== 1) complain(`Expected exactly one effect, found ${effects}`, endings)
   if (firsts.length > 1) complain(`Expected exactly one first answer, found ${firsts.length}`, endings)
@@ -91,14 +97,18 @@ function judge(endings: readonly Ending[], effects: number): Once {
   if (endings.some((ending) => ending.kind === 'other')) {
     complain('Every other attempt must be a replay, or be told when to come back', endings)
   }
-  if (replays.some((replay) => !sameBytes(replay.bytes, first.bytes))) {
-    complain('A replay differs from the first answer', endings)
+  for (const replay of replays) {
+    const difference = differenceOf(replay, first)
+    if (difference !== undefined) complain(`A replay differs from the first answer in ${difference}`, endings)
   }
-  return { replays: replays.length, inProgress: inProgress.length, answer: first.bytes }
+  return first
 }
 
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0
+/** What makes a replay differ: status and body, or the headers that a record keeps. */
+function differenceOf(replay: Ending, first: Ending): string | undefined {
+  if (Buffer.compare(replay.bytes, first.bytes) !== 0) return 'its status or its bytes'
+  if (replay.head === first.head) return undefined
+  return `its headers:\n${first.head || '(none)\n'}became\n${replay.head || '(none)\n'}`
 }
 
 function complain(what: string, endings: readonly Ending[]): never {

@@ -140,6 +140,15 @@ describe('expectOnce finds what is planted (I12)', () => {
     await expect(answering([created, other])).rejects.toThrow('A replay differs from the first answer')
   })
 
+  test.each(['location', 'content-type', 'etag'])('a divergence: a replay with another %s', async (name) => {
+    const first = { ...created, headers: { [name]: 'one', date: 'today', 'set-cookie': 'a=1' } }
+    const headers = { ...replay.headers, [name]: 'two' }
+    const named = `differs from the first answer in its headers:\n${name}: one\nbecame\n${name}: two`
+    await expect(answering([first, { ...replay, headers }])).rejects.toThrow(named)
+    await expect(answering([first, replay])).rejects.toThrow('became\n(none)')
+    await answering([first, { ...replay, headers: { ...headers, [name]: 'one' } }])
+  })
+
   test('a divergence: a replay with another status', async () => {
     await expect(answering([created, { ...replay, status: 200 }])).rejects.toThrow('A replay differs')
   })
