@@ -8,6 +8,11 @@
  * (where a length was announced), or else the end itself, waits; for lease mode, where the work is done as it is told. A reply that is
  * given to `end()` in one piece is held whole in both.
  *
+ * A head that is the whole message, and a body that only the end of the connection ends (HTTP/1.0), wait whole in `end` too: whatever part of
+ * them is seen could be taken for all. What is more than `mostHeldBytes` of such a body goes on, but for its last byte.
+ *
+ * With `end()` the answer is complete, and the head is fixed where it was written: changes are refused as Node refuses them.
+ *
  * A client that hangs up changes nothing for the handler: what it writes is still captured, no `close` reaches it, and no `drain` is
  * kept from it, so that a pipe flows to its end and the outcome is complete. When all is over the response is as it was.
  *

@@ -33,7 +33,7 @@ export function watchConnection(req: IncomingMessage, ending: Ending): () => boo
   const { destroy } = req
   patches.replace('destroy', (error?: Error) => {
     // Once it is read to the end, it takes no connection with it.
-    if (!socket.destroyed && !req.readableEnded && error === undefined) ending('request')
+    if (!socket.destroyed && !req.readableEnded) ending('request')
     return destroy.call(req, error)
   })
   return () => {

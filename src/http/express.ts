@@ -39,6 +39,9 @@ type Handler<Attempt, Request> = (context: ExpressContext<Attempt, Request>) => 
  * covers. Without one, the middleware goes around the handlers that follow; they find the attempt at `req.idempotency`, and what
  * they send is kept. In transaction mode such a reply is held back until the commit, a throw is never kept, and where the
  * middleware cannot see throws (mounted with `app.use`, or in a route with an error handler of its own) no status from 400 up is.
+ * A complete answer ends the work (rule 24): what is thrown, set or sent behind it changes neither reply, record nor writes. A throw in
+ * the middle of an answer is a failure, whoever ends the answer. A handler that ends its request (`req.destroy()`) has given up: at once in
+ * transaction mode, after `leaseMs` in lease mode; one that ends `req.socket` in lease mode holds the key until it answers or `workTimeoutMs` is over.
  *
  * Costs no round trip to the store beyond the work's own in transaction mode; in lease mode one with `commit`, else two. Errors of ours are sent as `problem+json`; what your
  * own functions throw goes to Express's error handler, once.

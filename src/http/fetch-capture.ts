@@ -5,12 +5,12 @@
  * a stream of events, goes through as it comes in lease mode; its last chunk waits, so that nobody sees the end of a reply before it is
  * stored. In transaction mode nothing leaves before the commit.
  */
-import { fail } from '../errors.js'
 import type { StoredReply } from '../outcome.js'
 import { isBodyless } from '../reply-headers.js'
 import type { Performed } from './exchange.js'
 import { mostHeldBytes } from './held-body.js'
 import type { Settings } from './options.js'
+import { failOfOurs } from './user-code.js'
 
 export interface ResponseCapture {
   readonly performed: Promise<Performed>
@@ -43,7 +43,7 @@ export function captureResponse(response: Response, { policy }: Settings, error?
       if (length <= limitBytes) continue
       if (policy.mode === 'transaction') {
         await reader.cancel()
-        throw fail('REPLY_TOO_LARGE', {
+        throw failOfOurs('REPLY_TOO_LARGE', {
           detail: `${limitBytes} bytes are the most that can wait for the commit`,
         })
       }

@@ -133,6 +133,15 @@ test.each([
   },
 )
 
+test('what is too large to wait for the commit is answered by us, and not thrown on', async () => {
+  const mebibyte = new Uint8Array(1024 * 1024)
+  const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(mebibyte) })
+  const handler = idempotent(setUp('transaction'))(() => new Response(endless()))
+  const answer = await handler(post('k'))
+  expect(answer.status).toBe(500)
+  expect(await answer.json()).toMatchObject({ code: 'REPLY_TOO_LARGE' })
+})
+
 test('what a handler throws is thrown on, and the key is free', async () => {
   for (const mode of ['transaction', 'lease'] as const) {
     const safe = setUp(mode)
