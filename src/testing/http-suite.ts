@@ -22,7 +22,8 @@ const cases: readonly HttpCase[] = [
 
 /**
  * The cases that prove an adapter in one mode, around one kind of handler. Each starts an application of its own through `start`, which mounts
- * abstract routes with the framework's own means.
+ * abstract routes with the framework's own means, and rejects with what was expected and what was found. Ways to answer that the framework
+ * does not have (`lacks`) show as cases with a `skip` reason.
  *
  * @example
  * ```ts

@@ -48,7 +48,9 @@ const cases: readonly StoreCase[] = [
 /**
  * The cases that prove a store. They run one after the other, on a ledger that may hold other records; each uses keys of its own.
  *
- * What the store does without (`lacks`) and what the harness does not give shows as cases with a `skip` reason.
+ * What the store does without (`lacks`) and what the harness does not give shows as cases with a `skip` reason. A case rejects with what was
+ * expected and what was found. Time is moved by `advance`, but for the renewals, which come on the machine's own clock: all cases take some
+ * 5 s in memory and 20 s over a server on the same machine.
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@
 export interface SuiteCase {
   /** The rule that the case defends, as a sentence. Unique within its suite. */
   readonly name: string
-  /** Number of the protocol rule (`docs/architecture.md`). */
+  /** Number of the protocol rule (`docs/rules.md`). */
   readonly rule: number
   /** Why the case cannot be run here; absent when it can. */
   readonly skip?: string
