@@ -215,5 +215,10 @@ export function fail(code: ErrorCode, more: ErrorDetail = {}): RetrysafeError {
  * ```
  */
 export function isRetrysafeError(error: unknown): error is RetrysafeError {
-  return typeof error === 'object' && error !== null && (error as { [brand]?: unknown })[brand] === true
+  try {
+    return typeof error === 'object' && error !== null && (error as { [brand]?: unknown })[brand] === true
+  } catch {
+    // Something may be thrown that throws when it is looked at.
+    return false
+  }
 }

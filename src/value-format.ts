@@ -41,6 +41,8 @@ export function valueFormat<Value>(policy: Policy): Format<Value> {
 /** A promise would count as yes, whatever it says later. */
 function asked(answer: unknown): boolean {
   if (typeof answer === 'boolean') return answer
+  // Its rejection is nobody's to catch any more.
+  Promise.resolve(answer).catch(() => undefined)
   throw fail('OPTION_INVALID', { detail: 'keep must answer true or false, at once' })
 }
 

@@ -142,7 +142,8 @@ async function answerOf(running: Promise<Reply | Response>): Promise<{ answer: u
   try {
     return { answer: await running }
   } catch (error) {
-    if (error instanceof Response) return { answer: error, error }
+    // A redirect that is thrown is an answer like one that is returned; a refusal is what became of a failure.
+    if (error instanceof Response) return error.status < 400 ? { answer: error } : { answer: error, error }
     throw error
   }
 }

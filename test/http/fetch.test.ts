@@ -12,7 +12,7 @@ function setUp(mode: Mode, over: Partial<Store<MemoryTx>> = {}, options: object 
   return retrysafe({ store: { ...store, ...over }, mode, scope: 's', ...options })
 }
 
-function post(key: string, body: BodyInit | null = '{"a":1}', headers: Record<string, string> = {}): Request {
+function post(key: string, body: string | null = '{"a":1}', headers: Record<string, string> = {}): Request {
   const own = { 'content-type': 'application/json', 'idempotency-key': key, ...headers }
   return new Request('http://service/orders?x=1', { method: 'POST', body, headers: own })
 }
@@ -155,3 +155,25 @@ test('what a handler throws is thrown on, and the key is free', async () => {
     expect(await (await handler(post('k'))).text()).toBe('ok')
   }
 })
+
+test.each(['transaction', 'lease'] as const)(
+  'a redirect that is thrown is an answer: kept, its writes with it (%s)',
+  async (mode) => {
+    const safe = setUp(mode)
+    let effects = 0
+    const count = () => {
+      effects += 1
+    }
+    const handler = idempotent(safe)(async (request) => {
+      const attempt = idempotencyOf<MemoryTx>(request)
+      if (mode === 'transaction') attempt?.tx.defer(count)
+      else count()
+      throw new Response(null, { status: 303, headers: { location: '/orders/1' } })
+    })
+    for (let tries = 0; tries < 2; tries += 1) {
+      const response = await handler(post('k'))
+      expect([response.status, response.headers.get('location')]).toEqual([303, '/orders/1'])
+    }
+    expect(effects).toBe(1)
+  },
+)
