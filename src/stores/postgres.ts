@@ -1,19 +1,23 @@
 /**
- * The store on PostgreSQL 13 and later, over a node-postgres Pool.
+ * The store on PostgreSQL 13 and later, over the client that the user has.
  *
  * The database is the only judge: its unique index decides who wins, its clock who is late, its transactions what is true.
  */
+import { longestTimerMs } from '../clock.js'
 import { fail } from '../errors.js'
 import type { Operating, Store, Sweeping, Transactions } from '../store.js'
 import { transactions } from './postgres/begin.js'
+import { driverFor, type PostgresHandle, type PostgresTx } from './postgres/handles.js'
 import { leaseMode } from './postgres/lease-mode.js'
 import { migrating } from './postgres/migrating.js'
-import { nodePostgres, type PgPool, type PgTx } from './postgres/node-postgres.js'
+import { patient } from './postgres/patience.js'
 import { renewals } from './postgres/renewals.js'
 import { type Isolation, statementsFor } from './postgres/statements.js'
 import { operating, sweeping } from './postgres/upkeep.js'
 
+export type { PostgresHandle, PostgresTx } from './postgres/handles.js'
 export type { PgPool, PgPoolClient, PgTx } from './postgres/node-postgres.js'
+export type { PostgresJs, PostgresJsTx } from './postgres/postgres-js.js'
 
 /** Options of {@link postgres}. */
 export interface PostgresOptions {
@@ -29,6 +33,11 @@ export interface PostgresOptions {
    * row version for each request. Default `read committed`.
    */
   readonly isolation?: 'read committed' | 'repeatable read' | 'serializable'
+  /**
+   * How long the database may take to answer one of our own round trips, or the pool to give a connection, in ms; then it counts as down.
+   * Default 10 s.
+   */
+  readonly answerTimeoutMs?: number
 }
 
 /** A {@link Store} on PostgreSQL, with every ability. */
@@ -48,8 +57,9 @@ export interface PostgresStore<Tx> extends Store<Tx> {
  *
  * Costs one round trip before the work and none more than COMMIT after it. Needs the primary: a standby is refused.
  *
- * @param pool A `pg.Pool` of node-postgres 8.11 or later. It stays the caller's: `close()` does not end it.
- * @throws `OPTION_INVALID` for an option or a pool that cannot be right.
+ * @param handle A `pg.Pool` of node-postgres 8.11 or later, or the `sql` of postgres.js 3.4. It stays the caller's: `close()` does not
+ *   end it.
+ * @throws `OPTION_INVALID` for an option or a handle that cannot be right.
  *
  * @example
  * ```ts
@@ -58,13 +68,13 @@ export interface PostgresStore<Tx> extends Store<Tx> {
  * const safe = retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
  * ```
  */
-export function postgres<Pool extends PgPool>(
-  pool: Pool,
+export function postgres<Handle extends PostgresHandle>(
+  handle: Handle,
   options: PostgresOptions = {},
-): PostgresStore<PgTx<Pool>> {
-  const { schema, prepare, isolation } = checked(pool, options)
+): PostgresStore<PostgresTx<Handle>> {
+  const { schema, prepare, isolation, answerTimeoutMs } = checked(options)
   const statements = statementsFor(schema, isolation)
-  const driver = nodePostgres(pool, prepare)
+  const driver = patient(driverFor(handle, prepare), answerTimeoutMs)
   const leases = renewals(driver, statements, schema)
   const migrations = migrating(driver, schema)
   return {
@@ -84,21 +94,16 @@ export function postgres<Pool extends PgPool>(
 
 const levels: readonly string[] = ['read committed', 'repeatable read', 'serializable'] satisfies Isolation[]
 
-function checked(pool: unknown, options: PostgresOptions) {
+function checked(options: PostgresOptions) {
   const { schema = 'retrysafe', prepare = false, isolation = 'read committed' } = options
-  if (!looksLikePool(pool))
-    throw fail('OPTION_INVALID', { detail: 'postgres() takes a Pool of node-postgres' })
+  const { answerTimeoutMs = 10_000 } = options
   // Quoted in every statement; what could end the quotes never gets there.
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/i.test(schema))
     throw fail('OPTION_INVALID', { detail: 'schema must be a plain identifier of at most 63 characters' })
   if (typeof prepare !== 'boolean') throw fail('OPTION_INVALID', { detail: 'prepare must be true or false' })
   if (!levels.includes(isolation))
     throw fail('OPTION_INVALID', { detail: `isolation must be one of: ${levels.join(', ')}` })
-  return { schema, prepare, isolation }
-}
-
-function looksLikePool(pool: unknown): boolean {
-  if (typeof pool !== 'object' || pool === null) return false
-  // `totalCount` tells a Pool from a Client, which has `connect` and `query` too.
-  return ['connect', 'query', 'on'].every((name) => name in pool) && 'totalCount' in pool
+  if (!Number.isSafeInteger(answerTimeoutMs) || answerTimeoutMs < 1 || answerTimeoutMs > longestTimerMs)
+    throw fail('OPTION_INVALID', { detail: 'answerTimeoutMs must be a whole number of milliseconds' })
+  return { schema, prepare, isolation, answerTimeoutMs }
 }

@@ -1,22 +1,24 @@
 /**
  * The store suite's harness for PostgreSQL: loaded by the test itself and by the processes that it starts.
  */
-import pg from 'pg'
-import { type PgTx, type PostgresOptions, postgres } from 'retrysafe/postgres'
+import type pg from 'pg'
+import type { PostgresOptions } from 'retrysafe/postgres'
 import type { Effect, EffectLedger, OpenedStore, OwnTransaction } from 'retrysafe/testing'
+import { type Client, type ClientName, clients, nodePostgresPool, through } from './clients.js'
 
-/** Few enough that the clients and processes of a case leave the shared server room for other test files. */
-const connections = 5
-
-export type Tx = PgTx<pg.Pool>
+export type Tx = object
 
 /** How a client is opened; a process is sent the same. */
 export interface Opening {
   readonly connectionString: string
   readonly store?: PostgresOptions
+  /** Default `node-postgres`. */
+  readonly client?: ClientName
 }
 
 let pool: pg.Pool | undefined
+/** For transactions of the user's own. */
+let users: Client | undefined
 
 /** Outside transactions: reads of the ledger, and what moves the clock. */
 function outside(): pg.Pool {
@@ -24,30 +26,21 @@ function outside(): pg.Pool {
   return pool
 }
 
-function poolOf(connectionString: string): pg.Pool {
-  const opened = new pg.Pool({ connectionString, max: connections, allowExitOnIdle: true })
-  opened.on('error', () => undefined)
-  return opened
-}
-
-/** The harness's own statements are no subject of the suite: the settings under test are not theirs. */
-function withoutSettings(connectionString: string): string {
-  const url = new URL(connectionString)
-  url.searchParams.delete('options')
-  return url.href
+function clientOf({ connectionString, store, client = 'node-postgres' }: Opening): Client {
+  return clients[client](connectionString, store)
 }
 
 /** Processes are sent an {@link Opening} as data of no type. */
 export async function open(opening: unknown): Promise<OpenedStore<Tx>> {
-  const { connectionString, store: options } = opening as Opening
-  pool ??= poolOf(withoutSettings(connectionString))
-  const own = poolOf(connectionString)
-  const store = postgres(own, options)
+  const { connectionString } = opening as Opening
+  pool ??= nodePostgresPool(connectionString)
+  users ??= clientOf(opening as Opening)
+  const { store, end } = clientOf(opening as Opening)
   return {
     store,
     close: async () => {
       await store.close()
-      await own.end()
+      await end()
     },
   }
 }
@@ -62,7 +55,9 @@ export async function prepare(opening: Opening): Promise<void> {
 
 export async function closeOutside(): Promise<void> {
   await pool?.end()
+  await users?.end()
   pool = undefined
+  users = undefined
 }
 
 /** To the judge the same as its clock moved forward. */
@@ -73,7 +68,7 @@ export async function advance(ms: number): Promise<void> {
 export const ledger: EffectLedger<Tx> = {
   write: async (tx, { key, payload, generation }) => {
     const insert = 'insert into effect (key, payload, generation) values ($1, $2, $3)'
-    await (tx ?? outside()).query(insert, [key, payload, generation])
+    await through(tx ?? outside(), insert, [key, payload, generation])
   },
   read: async (key) => {
     const { rows } = await outside().query<Effect>(
@@ -85,13 +80,8 @@ export const ledger: EffectLedger<Tx> = {
 }
 
 export async function own(): Promise<OwnTransaction<Tx>> {
-  const client = await outside().connect()
-  await client.query('begin')
-  async function end(how: 'commit' | 'rollback'): Promise<void> {
-    await client.query(how)
-    client.release()
-  }
-  return { tx: client, commit: () => end('commit'), rollback: () => end('rollback') }
+  if (users === undefined) throw new Error('open a store first')
+  return users.own()
 }
 
 export async function plant(

@@ -2,6 +2,7 @@
 import type { PostgresOptions } from 'retrysafe/postgres'
 import { storeSuite } from 'retrysafe/testing'
 import { afterAll, beforeAll } from 'vitest'
+import type { ClientName } from '../processes/clients.js'
 import {
   advance,
   closeOutside,
@@ -20,6 +21,7 @@ import { runSuite } from './run-suite.js'
 export function postgresSuite(
   store: PostgresOptions = {},
   settings: Readonly<Record<string, string>> = {},
+  client: ClientName = 'node-postgres',
 ): void {
   let database: FreshDatabase
   let opening: Opening
@@ -29,7 +31,7 @@ export function postgresSuite(
     const url = new URL(database.connectionString)
     const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
     if (flags.length > 0) url.searchParams.set('options', flags.join(' '))
-    opening = { connectionString: url.href, store }
+    opening = { connectionString: url.href, store, client }
     await prepare(opening)
   })
 

@@ -47,6 +47,12 @@ interface ClientMaker {
   readonly options: unknown
 }
 
+/** Tells a Pool from a Client, which has `connect` and `query` too, by `totalCount`. */
+export function isPool(handle: unknown): handle is PgPool {
+  if (typeof handle !== 'object' || handle === null) return false
+  return ['connect', 'query', 'on', 'totalCount'].every((name) => name in handle)
+}
+
 const ignore = () => {}
 const listened = new WeakSet<object>()
 

@@ -5,18 +5,41 @@ import { withoutValues } from './plain-error.js'
 export interface ServerError {
   /** SQLSTATE. */
   readonly code: string
-  readonly schema?: string
-  readonly table?: string
-  readonly column?: string
-  readonly constraint?: string
+  readonly schema: string | undefined
+  readonly table: string | undefined
+  readonly column: string | undefined
+  readonly constraint: string | undefined
 }
 
-/** The server's error, or undefined where the server did not speak. Node's `EPIPE` looks like an SQLSTATE: the severity tells them apart. */
+/** Errors in errors that are looked into: a tool wraps its driver's, and a tool's tool once more. */
+const depth = 4
+
+/** The server's error, or undefined where the server did not speak. Tools keep it as the `cause` of their own. */
 export function serverError(error: unknown): ServerError | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error) || !('severity' in error))
+  let found = error
+  for (let level = 0; level < depth; level += 1) {
+    if (typeof found !== 'object' || found === null) return undefined
+    const said = read(found)
+    if (said !== undefined) return said
+    found = 'cause' in found ? found.cause : undefined
+  }
+  return undefined
+}
+
+/** Node's `EPIPE` looks like an SQLSTATE: the severity tells them apart. postgres.js writes `schema_name` for `schema`, and so on. */
+function read(error: object): ServerError | undefined {
+  const said = error as Readonly<Record<string, unknown>>
+  const { code, severity } = said
+  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || typeof severity !== 'string')
     return undefined
-  if (typeof error.code !== 'string' || !/^[0-9A-Z]{5}$/.test(error.code)) return undefined
-  return error as ServerError
+  const place = (name: string) => (said[name] ?? said[`${name}_name`]) as string | undefined
+  return {
+    code,
+    schema: place('schema'),
+    table: place('table'),
+    column: place('column'),
+    constraint: place('constraint'),
+  }
 }
 
 /** The SQLSTATE, or an empty string. */
