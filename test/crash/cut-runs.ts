@@ -90,7 +90,13 @@ export async function openHall(lanes = 6): Promise<CutHall> {
     }
   }
 
-  function record(way: Way): Promise<readonly CutMessage[]> {
+  /** The shortest of three clean runs: on a busy machine one may last so long that a renewal begins, whose messages are not the way's own. */
+  async function record(way: Way): Promise<readonly CutMessage[]> {
+    const runs = [await recordOnce(way), await recordOnce(way), await recordOnce(way)]
+    return runs.reduce((shortest, run) => (run.length < shortest.length ? run : shortest))
+  }
+
+  function recordOnce(way: Way): Promise<readonly CutMessage[]> {
     const [proxy] = proxies as [CuttingProxy]
     return over(proxy, async (site) => {
       const run = proxy.run()
