@@ -132,8 +132,8 @@ async function answerTo<Tx, Value>(
     case 'takeOver':
       return perform(claim, work)
     case 'replay': {
-      // The reader's transaction has nothing to keep: its end need not be waited for.
-      void open.rollback()
+      // Nothing goes on behind the answer: a function that is frozen then would leave the transaction open.
+      await open.rollback()
       const stored = storedOf(decision.seen)
       lead.end({ kind: 'stored', stored })
       return replay(engine, call, stored)

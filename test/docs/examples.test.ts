@@ -212,6 +212,13 @@ describe('examples that run', () => {
     expect(new Set(keys).size).toBe(1)
   })
 
+  test('http: a fetch-style route answers a retry with its first reply', async () => {
+    const { first, again } = await compiled.run<{ first: Response; again: Response }>('http-fetch')
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(await again.text()).toBe(await first.text())
+  })
+
   test('postgres: the second migration has nothing to do', async () => {
     const own = await compiled.run<{ pool: pg.Pool; ran: string[]; none: string[] }>('postgres-migrate')
     expect([own.ran, own.none]).toEqual([['0001_intent'], []])
