@@ -1,5 +1,5 @@
 /** Numbers and limits that are made in the client. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { clockToleranceMs, type Identity } from '../../store.js'
 
 /**
@@ -7,9 +7,9 @@ import { clockToleranceMs, type Identity } from '../../store.js'
  * identities share their bytes (rule 14). Two that collide are only held a moment too long; the primary key decides.
  */
 export function lockNumber(schema: string, { key, scope }: Identity): string {
-  const hash = createHash('sha256')
-  for (const part of [schema, key, scope]) hash.update(`${Buffer.byteLength(part)}:`).update(part)
-  return hash.digest().readBigInt64BE(0).toString()
+  let text = ''
+  for (const part of [schema, key, scope]) text += `${Buffer.byteLength(part)}:${part}`
+  return hash('sha256', text, 'buffer').readBigInt64BE(0).toString()
 }
 
 /** The latest instant, in ms since 1970, that retention is judged by: it never passes before the caller's clock agrees (rule 5). */
