@@ -157,7 +157,11 @@ function hold(sql: Maker, wire: Wire, process: string): Hold {
     if (!isHeld()) return
     listeners.length = 0
     for (const query of sent) if (query.active) cancel(query)
-    wire.terminate()
+    reservation.release = true
+    // In the next turn: what postgres.js has collected in this one must be written first, or the place in its pool never connects again.
+    setImmediate(() => {
+      if (wire.reserved === reservation) wire.terminate()
+    })
     lose(new Error('the connection was given up'))
   }
 }

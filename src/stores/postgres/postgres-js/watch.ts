@@ -20,11 +20,11 @@ export function watch(query: Query, { closers, close, isClosed, witness }: Watch
     const closed = new Promise<object>((resolve) => {
       closeCursor = resolve
     })
-    let ending = () => closeCursor(close)
+    let stream: Stream | undefined
     closers.add(end)
     around(query, 'resolve', (pass) => (value: unknown) => {
       // A COPY is told twice: when its stream opens, and when it is over.
-      if (isStream(value)) ending = () => endStream(value)
+      if (isStream(value)) stream = value
       else over()
       return pass(value)
     })
@@ -40,11 +40,14 @@ export function watch(query: Query, { closers, close, isClosed, witness }: Watch
     )
 
     function end(): void {
-      ending()
+      closeCursor(close)
+      if (stream !== undefined) endStream(stream)
     }
 
     function over(): void {
       closers.delete(end)
+      // A reader too slow for the last piece leaves the socket paused, and nobody would resume it.
+      stream?._read?.(0)
       finish()
     }
   })
@@ -69,6 +72,7 @@ function around<Place extends 'resolve' | 'reject' | 'cursorFn'>(
 interface Stream {
   pipe(target: unknown): unknown
   resume?(): unknown
+  _read?(size: number): void
   destroy(): unknown
 }
 
