@@ -1,10 +1,21 @@
 import { defineConfig } from 'vitest/config'
+import { installedPostgres } from './servers/binaries.js'
 import counts from './test/setup/counts.js'
 import packagesIn from './test/setup/packages.js'
 
 /** A copy of the package without one of its safeguards: a test that hangs on it is as red as one that fails. */
 const ablated = process.env.RETRYSAFE_DIST
 const limitMs = ablated === undefined ? 60_000 : 8000
+
+/** The store once more on the PostgreSQL that is installed, if one is: the embedded one is always of the newest major. */
+const installed = {
+  extends: true as const,
+  test: {
+    name: 'installed',
+    globalSetup: ['test/setup/postgres-installed.ts'],
+    include: ['test/postgres/*.test.ts', 'test/suites/postgres.test.ts'],
+  },
+}
 
 export default defineConfig({
   resolve: { alias: packagesIn(ablated) },
@@ -37,6 +48,7 @@ export default defineConfig({
           include: ['test/sweeps/**/*.test.ts', 'test/ablation/**/*.test.ts'],
         },
       },
+      ...(installedPostgres() === undefined ? [] : [installed]),
       {
         // Needs `npm ci --prefix test/peers`: other servers, frameworks and their older versions.
         extends: true,
