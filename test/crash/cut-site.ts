@@ -3,7 +3,7 @@
  * attempt and says what its caller was told.
  */
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import pg from 'pg'
@@ -54,8 +54,18 @@ async function addEffect(tx: Pick<Tx, 'query'>, { key, generation }: Named) {
 /** Opens the service on a pool of its own. `outside` is where work writes that nothing covers. */
 export async function openSite(connectionString: string, outside: pg.Pool): Promise<Site> {
   const pool = new pg.Pool({ connectionString, max: 2, application_name: 'site' })
-  const safe = retrysafe({ store: postgres(pool), scope: 'alice', leaseMs, workTimeoutMs: 10_000 })
-  const server = routes(safe, outside).listen(0, '127.0.0.1')
+  const store = postgres(pool)
+  // Every attempt of a case may wait for the same answer.
+  const renewals = new EventEmitter().setMaxListeners(0)
+  const renew: typeof store.renew = async (wanted) => {
+    try {
+      return await store.renew(wanted)
+    } finally {
+      renewals.emit('answered')
+    }
+  }
+  const safe = retrysafe({ store: { ...store, renew }, scope: 'alice', leaseMs, workTimeoutMs: 10_000 })
+  const server = routes(safe, outside, renewals).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -74,7 +84,7 @@ export async function openSite(connectionString: string, outside: pg.Pool): Prom
   }
 }
 
-function routes(safe: Safe, outside: pg.Pool): express.Express {
+function routes(safe: Safe, outside: pg.Pool, renewals: EventEmitter): express.Express {
   const app = express()
   const short = { mode: 'transaction', workTimeoutMs } as const
   app.use(express.json({ verify: rawBody }))
@@ -101,15 +111,13 @@ function routes(safe: Safe, outside: pg.Pool): express.Express {
       return reply(500, { kept: randomUUID() })
     }),
   )
-  for (const [path, workMs] of [
-    ['/commit', 0],
-    ['/renewed', leaseMs / 2],
-  ] as const) {
+  for (const path of ['/commit', '/renewed']) {
     app.post(
       path,
-      idempotent(safe, { mode: 'lease' }, async ({ commit, ...attempt }) => {
-        if (workMs > 0) await new Promise((resume) => setTimeout(resume, workMs))
-        return commit(async (tx) => reply(201, await addEffect(tx, attempt)))
+      idempotent(safe, { mode: 'lease' }, async ({ commit, signal, key, generation }) => {
+        // The work lasts until a renewal was answered, or could not be: so there is one in every run, however busy the machine.
+        if (path === '/renewed') await once(renewals, 'answered', { signal }).catch(ignore)
+        return commit(async (tx) => reply(201, await addEffect(tx, { key, generation })))
       }),
     )
   }

@@ -10,7 +10,6 @@ import {
   beginRequest,
   claimRequest,
   expire,
-  fingerprint,
   freshKey,
   openBench,
   wish,
