@@ -13,11 +13,14 @@ import { migrating } from './postgres/migrating.js'
 import { patient } from './postgres/patience.js'
 import { renewals } from './postgres/renewals.js'
 import { type Isolation, statementsFor } from './postgres/statements.js'
+import type { PostgresTool } from './postgres/tool.js'
 import { operating, sweeping } from './postgres/upkeep.js'
 
 export type { PostgresHandle, PostgresTx } from './postgres/handles.js'
 export type { PgPool, PgPoolClient, PgTx } from './postgres/node-postgres.js'
+export type { Pglite, PgliteTx } from './postgres/pglite.js'
 export type { PostgresJs, PostgresJsTx } from './postgres/postgres-js.js'
+export type { PostgresTool } from './postgres/tool.js'
 
 /** Options of {@link postgres}. */
 export interface PostgresOptions {
@@ -57,8 +60,8 @@ export interface PostgresStore<Tx> extends Store<Tx> {
  *
  * Costs one round trip before the work and none more than COMMIT after it. Needs the primary: a standby is refused.
  *
- * @param handle A `pg.Pool` of node-postgres 8.11 or later, or the `sql` of postgres.js 3.4. It stays the caller's: `close()` does not
- *   end it.
+ * @param handle A `pg.Pool` of node-postgres 8.11 or later, the `sql` of postgres.js 3.4, a PGlite, or `{ transaction, query }` of any other tool. It
+ *   stays the caller's: `close()` does not end it.
  * @throws `OPTION_INVALID` for an option or a handle that cannot be right.
  *
  * @example
@@ -70,16 +73,22 @@ export interface PostgresStore<Tx> extends Store<Tx> {
  */
 export function postgres<Handle extends PostgresHandle>(
   handle: Handle,
+  options?: PostgresOptions,
+): PostgresStore<PostgresTx<Handle>>
+export function postgres<Tx>(tool: PostgresTool<Tx>, options?: PostgresOptions): PostgresStore<Tx>
+export function postgres<Tx>(
+  handle: PostgresHandle | PostgresTool<Tx>,
   options: PostgresOptions = {},
-): PostgresStore<PostgresTx<Handle>> {
+): PostgresStore<Tx> {
   const { schema, prepare, isolation, answerTimeoutMs } = checked(options)
   const statements = statementsFor(schema, isolation)
-  const driver = patient(driverFor(handle, prepare), answerTimeoutMs)
+  const found = driverFor(handle, prepare)
+  const driver = patient(found.driver, answerTimeoutMs)
   const leases = renewals(driver, statements, schema)
   const migrations = migrating(driver, schema)
   return {
     name: 'postgres',
-    guarantees: { atomicWithEffect: true, survivesCrash: true, fenced: true },
+    guarantees: { atomicWithEffect: true, survivesCrash: found.survivesCrash, fenced: true },
     ...leaseMode(driver, statements, schema),
     renew: leases.renew,
     transactions: transactions({ driver, statements, schema, insertFirst: isolation !== 'read committed' }),

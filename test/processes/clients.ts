@@ -1,7 +1,7 @@
 /** The clients that the suite of the PostgreSQL store is run over, each opened, written through and closed in its own way. */
 import pg from 'pg'
 import postgresJs from 'postgres'
-import { type PostgresOptions, type PostgresStore, postgres } from 'retrysafe/postgres'
+import { type PostgresOptions, type PostgresStore, type PostgresTool, postgres } from 'retrysafe/postgres'
 import type { OwnTransaction } from 'retrysafe/testing'
 
 /** Few enough that the clients and processes of a case leave the shared server room for other test files. */
@@ -22,6 +22,8 @@ export const clients = {
   'postgres.js': overPostgresJs,
   /** As behind a pooler that knows no names, and with everything about values changed that can be. */
   'postgres.js, own types': overPostgresJsOwnTypes,
+  'a tool over node-postgres': overToolOnNodePostgres,
+  'a tool over postgres.js': overToolOnPostgresJs,
 } as const satisfies Record<string, Open>
 
 export type ClientName = keyof typeof clients
@@ -29,24 +31,49 @@ export type ClientName = keyof typeof clients
 export function nodePostgresPool(connectionString: string): pg.Pool {
   const pool = new pg.Pool({ connectionString, max: connections, allowExitOnIdle: true })
   pool.on('error', () => undefined)
+  // A client that is checked out and has no listener of its own ends the process when its server does.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
 function overNodePostgres(connectionString: string, options?: PostgresOptions): Client {
   const pool = nodePostgresPool(connectionString)
-  return {
-    store: postgres(pool, options),
-    own: async () => {
+  return { store: postgres(pool, options), own: () => ownOfPool(pool), end: () => pool.end() }
+}
+
+/** A tool with its own way to run transactions, as an ORM has. */
+function overToolOnNodePostgres(connectionString: string, options?: PostgresOptions): Client {
+  const pool = nodePostgresPool(connectionString)
+  const tool: PostgresTool<pg.PoolClient> = {
+    transaction: async (work) => {
       const client = await pool.connect()
-      await client.query('begin')
-      async function end(how: 'commit' | 'rollback'): Promise<void> {
-        await client.query(how)
+      try {
+        await client.query('begin')
+        const value = await work(client)
+        await client.query('commit')
         client.release()
+        return value
+      } catch (error) {
+        await client.query('rollback').then(
+          () => client.release(),
+          () => client.release(true),
+        )
+        throw error
       }
-      return { tx: client, commit: () => end('commit'), rollback: () => end('rollback') }
     },
-    end: () => pool.end(),
+    query: async (tx, text) => (await (tx ?? pool).query<object>(text)).rows,
   }
+  return { store: postgres(tool, options), own: () => ownOfPool(pool), end: () => pool.end() }
+}
+
+async function ownOfPool(pool: pg.Pool): Promise<OwnTransaction<object>> {
+  const client = await pool.connect()
+  await client.query('begin')
+  async function end(how: 'commit' | 'rollback'): Promise<void> {
+    await client.query(how)
+    client.release()
+  }
+  return { tx: client, commit: () => end('commit'), rollback: () => end('rollback') }
 }
 
 /** Idle connections are closed soon, so that a process can end. */
@@ -60,6 +87,20 @@ function overPostgresJsOwnTypes(connectionString: string, options?: PostgresOpti
   const strange = { to: 17, from: [16, 17, 20, 25, 2950], serialize: String, parse: () => 'strange' }
   const settings = { ...quiet, prepare: false, fetch_types: false, transform: postgresJs.camel }
   return overSql(postgresJs(connectionString, { ...settings, types: { strange } }), options)
+}
+
+/** A tool that wraps the errors of its driver, as many do. */
+function overToolOnPostgresJs(connectionString: string, options?: PostgresOptions): Client {
+  const sql = postgresJs(connectionString, quiet)
+  const tool: PostgresTool<postgresJs.TransactionSql> = {
+    transaction: (work) => sql.begin(work).catch(wrapped),
+    query: (tx, text) => (tx ?? sql).unsafe<object[]>(text).catch(wrapped),
+  }
+  return { store: postgres(tool, options), own: () => ownOf(sql), end: () => sql.end({ timeout: 5 }) }
+}
+
+function wrapped(cause: unknown): never {
+  throw new Error('the tool has failed', { cause })
 }
 
 function overSql(sql: postgresJs.Sql, options?: PostgresOptions): Client {

@@ -54,10 +54,10 @@ export async function prepare(opening: Opening): Promise<void> {
 }
 
 export async function closeOutside(): Promise<void> {
-  await pool?.end()
-  await users?.end()
+  const ending = [pool, users]
   pool = undefined
   users = undefined
+  await Promise.all(ending.map((one) => one?.end()))
 }
 
 /** To the judge the same as its clock moved forward. */

@@ -91,11 +91,12 @@ async function beginLockFirst<Tx>(context: Context<Tx>, request: BeginRequest): 
   const { statements } = context
   const calls = claimCalls(context, request)
   // A savepoint costs every request 9 % of its server time; where a failure is rarely kept, the work is undone by beginning anew.
-  if (request.mayUndoWork) calls.push(call(statements.savepointWork))
+  const undoesByName = request.mayUndoWork || !context.driver.beginsAnew
+  if (undoesByName) calls.push(call(statements.savepointWork))
   const { session, results } = await start(context, calls)
   const look = await guarded(context, session, () => lookOf(results[1], results[2]))
   const ending = committing(context, lockFirst(context, request, look), 'aborted')
-  if (request.mayUndoWork) return openTransaction(session, look, ending)
+  if (undoesByName) return openTransaction(session, look, ending)
   return openTransaction(session, look, { ...ending, undoWork: beginAnew(context, request, look) })
 }
 

@@ -78,6 +78,8 @@ export interface Driver<Tx> extends Connections {
   acquire(): Promise<Session<Tx>>
   /** The session behind the caller's own open transaction; it is neither released nor destroyed. */
   adopt(tx: Tx): Session<Tx>
+  /** Whether a session can end its transaction and begin another: not where a tool's own function runs it. */
+  readonly beginsAnew: boolean
 }
 
 /** Binds values to a statement. */

@@ -64,6 +64,7 @@ export function nodePostgres<Pool extends PgPool>(pool: Pool, prepare: boolean):
     pool.on('error', ignore)
   }
   return {
+    beginsAnew: true,
     acquire,
     adopt: (tx) => {
       const adopted = session<Pool>(insideOf(tx), prepare, { release: ignore, destroy: ignore })

@@ -22,6 +22,7 @@ function timeout(what: string, limitMs: number): Error {
 export function patient<Tx>(driver: Driver<Tx>, limitMs: number): Driver<Tx> {
   const { dedicate } = driver
   return {
+    ...driver,
     acquire: async () => limited(await inTime(driver.acquire(), limitMs), limitMs),
     adopt: (tx) => limited(driver.adopt(tx), limitMs),
     ...(dedicate && { dedicate: async () => limited(await inTime(dedicate(), limitMs), limitMs) }),

@@ -28,6 +28,7 @@ export function postgresJs<Sql extends PostgresJs>(sql: Sql, prepare: boolean): 
   const client = { maker: sql as unknown as Maker, close: sql.CLOSE }
   const bookOf = prepare && sql.options.prepare !== false ? bookkeeping() : undefined
   return {
+    beginsAnew: true,
     acquire: async () => ownSession(client, bookOf),
     adopt: (tx) => adopted(client, tx),
   }

@@ -23,13 +23,13 @@ function retentionClock(latest: string, clock = 'clock_timestamp()'): string {
   return `least(${clock}, to_timestamp(${latest}::bigint / 1000.0))`
 }
 
-/** Read by `seenRecord` in rows.ts. */
+/** Read by `seenRecord` in rows.ts by place; the names differ, because some clients give rows as objects. */
 function seenColumns(row: string, latest: string): string {
   return `${row}.state, ${row}.owner, ${row}.generation, ${row}.attempts,
-    encode(${row}.fingerprint, 'hex'), encode(${row}.outcome, 'hex'), ${row}.steps <> '',
-    ${row}.ends_at > case when ${row}.state = 1 then clock_timestamp() else ${retentionClock(latest)} end,
-    (date_part('epoch', ${row}.ends_at - clock_timestamp()) * 1000)::bigint,
-    (date_part('epoch', clock_timestamp()) * 1000)::bigint`
+    encode(${row}.fingerprint, 'hex') as fingerprint, encode(${row}.outcome, 'hex') as outcome, ${row}.steps <> '' as has_steps,
+    ${row}.ends_at > case when ${row}.state = 1 then clock_timestamp() else ${retentionClock(latest)} end as live,
+    (date_part('epoch', ${row}.ends_at - clock_timestamp()) * 1000)::bigint as left_ms,
+    (date_part('epoch', clock_timestamp()) * 1000)::bigint as now_ms`
 }
 
 /** A record that a new claim may replace (rule 5). */
@@ -79,7 +79,7 @@ function transactionStatements(table: string, isolation: Isolation) {
     savepointWork: named('savepoint retrysafe_work'),
     rollbackToWork: named('rollback to savepoint retrysafe_work'),
     /** free, marker, clock in µs. A statement of its own: with the look-up inside, its snapshot would be older than the lock. */
-    lock: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker}, ${microsNow},
+    lock: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker} as began, ${microsNow} as now,
       set_config('idle_in_transaction_session_timeout', $2, true)`),
     /** Holds the identity beyond the transaction: without waiting, since this session has its lock already. */
     pin: named('select pg_advisory_lock($1::bigint)'),
@@ -87,7 +87,7 @@ function transactionStatements(table: string, isolation: Isolation) {
     /** Raises (22012) unless this is still the transaction of the claim. */
     prove: named(`select 1 / (case when ${marker} = $1::bigint then 1 else 0 end)`),
     /** The same without touching a setting of the caller's transaction (rule 7). */
-    lockOnly: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker}, ${microsNow}`),
+    lockOnly: named(`select pg_try_advisory_xact_lock($1::bigint), ${marker} as began, ${microsNow} as now`),
     /** For a transaction without a claim: marker only. */
     guardIdle: named(`select ${marker}, set_config('idle_in_transaction_session_timeout', $1, true)`),
     lookUp: named(`select ${seenColumns('i', '$3')} from ${table} i where i.key = $1 and i.scope = $2`),
@@ -112,8 +112,8 @@ function transactionStatements(table: string, isolation: Isolation) {
         where key = $1 and scope = $2 for no key update skip locked),
       renamed as (update ${table} i set owner = $4::uuid from free
         where i.key = free.key and i.scope = free.scope and free.owner = $3::uuid and free.state = 1 returning 1)
-      select exists (select from renamed), exists (select from free),
-        exists (select from ${table} where key = $1 and scope = $2 and owner = $3::uuid and state = 1)`),
+      select exists (select from renamed) as renamed, exists (select from free) as free,
+        exists (select from ${table} where key = $1 and scope = $2 and owner = $3::uuid and state = 1) as ours`),
   }
 }
 
@@ -131,9 +131,9 @@ function leaseStatements(table: string) {
           where pg_try_advisory_xact_lock_shared($7::bigint)
         on conflict (key, scope) do nothing
         returning state, owner, generation, attempts, fingerprint, outcome, steps, ends_at)
-      select true, ${seenColumns('taken', '$6')} from taken
+      select true as claimed, ${seenColumns('taken', '$6')} from taken
       union all
-      select false, ${seenColumns('i', '$6')} from ${table} i
+      select false as claimed, ${seenColumns('i', '$6')} from ${table} i
         where i.key = $1 and i.scope = $2 and not exists (select from taken)`),
     /** Takes over exactly what was seen. A locked row is a held row: waiting for it drained a pool of three for 1.5 s. */
     takeOver: named(`with seen as (select i.key, i.scope from ${table} i

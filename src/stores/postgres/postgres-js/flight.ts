@@ -5,7 +5,8 @@
  * parameters first, which costs a round trip for each statement that is not prepared. One message has one end: after an error the
  * server skips its rest. No name is needed, so a pooler in transaction mode takes it.
  */
-import type { Call, Flown, Result, Row, Value } from '../driver.js'
+import type { Call, Flown, Result, Row } from '../driver.js'
+import { inlined, literal } from '../literals.js'
 import type { Query, Wire } from './types.js'
 
 /** Statements that a connection has prepared, by name. */
@@ -108,7 +109,8 @@ function compose(calls: readonly Call[], book: Book | undefined): Composed {
   const callOf: number[] = []
   const preparing = new Map<number, string>()
   const prepared = new Set(book)
-  for (const [at, { statement, values }] of calls.entries()) {
+  for (const [at, asked] of calls.entries()) {
+    const { statement, values } = asked
     const { name, text } = statement
     const named = book !== undefined && values.length > 0
     if (named && !prepared.has(name)) {
@@ -117,35 +119,8 @@ function compose(calls: readonly Call[], book: Book | undefined): Composed {
       texts.push(`prepare "${name}" as ${text}`)
       callOf.push(at)
     }
-    texts.push(named ? `execute "${name}"(${values.map(literal).join(', ')})` : inlined(text, values))
+    texts.push(named ? `execute "${name}"(${values.map(literal).join(', ')})` : inlined(asked))
     callOf.push(at)
   }
   return { text: texts.join(';\n'), callOf, preparing }
-}
-
-const pieces = new Map<string, readonly string[]>()
-
-/** The statement with its values in the places of its parameters. */
-function inlined(text: string, values: readonly Value[]): string {
-  if (values.length === 0) return text
-  const split = pieces.get(text) ?? text.split(/\$(\d+)/)
-  pieces.set(text, split)
-  const literals = values.map(literal)
-  return split.map((piece, at) => (at % 2 === 0 ? piece : literals[Number(piece) - 1])).join('')
-}
-
-/**
- * A value as a literal of no type yet, like a parameter. All but letters, digits and a few harmless signs is written as an escape, so that
- * neither `standard_conforming_strings` nor the client's encoding decides where a literal ends.
- */
-function literal(value: Value): string {
-  if (value === null) return 'null'
-  if (typeof value !== 'string') return `decode('${value.toString('base64')}', 'base64')`
-  if (/^[\w .:-]*$/.test(value)) return `'${value}'`
-  return `e'${value.replace(/[^\w .:-]/gu, escaped)}'`
-}
-
-function escaped(character: string): string {
-  const point = (character.codePointAt(0) ?? 0).toString(16)
-  return point.length > 4 ? `\\U${point.padStart(8, '0')}` : `\\u${point.padStart(4, '0')}`
 }

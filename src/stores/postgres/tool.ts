@@ -1,0 +1,172 @@
+/**
+ * The driver for anything that can run a transaction and a statement: an ORM, a query builder, a client of which nothing is known here.
+ *
+ * The tool begins, commits and rolls back; its `transaction` is kept waiting while the attempt runs. Each statement is a round trip of its own, with
+ * its values as literals, because tools differ in how they mark parameters. What the work sends through the tool is not read; the save's proof
+ * of its transaction stands all the same (rule 21).
+ */
+import type { Call, Driver, Flown, Result, Row, Session } from './driver.js'
+import { inlined } from './literals.js'
+import { viewOf } from './view.js'
+
+/** A tool that can run transactions in PostgreSQL. */
+export interface PostgresTool<Tx> {
+  /** Commits when `work` resolves, rolls back when it rejects, and runs it once. */
+  transaction<Value>(work: (tx: Tx) => Promise<Value>): Promise<unknown>
+  /**
+   * Runs one statement, in the transaction or, where there is none, on a connection of its own. Gives the rows as objects whose members stand in the
+   * order of the columns. What the server refuses rejects with its error, or with it as `cause`.
+   */
+  query(tx: Tx | undefined, text: string): Promise<readonly object[]>
+}
+
+/** Tells a tool by its two functions, which nothing else is asked to have. */
+export function isTool(handle: unknown): handle is PostgresTool<unknown> {
+  if (typeof handle !== 'object' || handle === null) return false
+  const { transaction, query } = handle as Partial<PostgresTool<unknown>>
+  return typeof transaction === 'function' && typeof query === 'function'
+}
+
+export function toolDriver<Tx>(tool: PostgresTool<Tx>): Driver<Tx> {
+  return {
+    beginsAnew: false,
+    acquire: async () => ownSession(tool),
+    adopt: (tx) => adopted(tool, tx),
+  }
+}
+
+function adopted<Tx>(tool: PostgresTool<Tx>, tx: Tx): Session<Tx> {
+  const ignore = () => undefined
+  return {
+    flight: (calls) => oneByOne(calls, (asked) => ask(tool, tx, asked)),
+    guard: () => viewOf(tx),
+    lost: ignore,
+    onLost: ignore,
+    release: ignore,
+    destroy: ignore,
+  }
+}
+
+function ownSession<Tx>(tool: PostgresTool<Tx>): Session<Tx> {
+  let open: ToolTransaction<Tx> | undefined
+  return {
+    flight: (calls) => oneByOne(calls, run),
+    guard: () => viewOf(taken().tx),
+    lost: () => open?.lost(),
+    onLost: (listener) => taken().onLost(listener),
+    release: giveUp,
+    destroy: giveUp,
+  }
+
+  async function run(asked: Call): Promise<Result> {
+    const { text } = asked.statement
+    if (text.startsWith('begin')) {
+      open = await openTransaction(tool)
+      // In words, and first: the tool may have begun at another level.
+      return ask(tool, open.tx, asked, `set transaction ${text.slice('begin'.length)}`)
+    }
+    if (text === 'commit') return taken().end('commit')
+    if (text === 'rollback') return taken().end('rollback')
+    return ask(tool, open?.tx, asked)
+  }
+
+  function taken(): ToolTransaction<Tx> {
+    if (open === undefined) throw new Error('no transaction was begun in this session')
+    return open
+  }
+
+  /** The connection is the tool's; all there is to do is to roll back what still stands. */
+  function giveUp(): void {
+    void open?.end('rollback')
+  }
+}
+
+interface ToolTransaction<Tx> {
+  readonly tx: Tx
+  /** Why it ended before it was told to. */
+  lost(): unknown
+  onLost(listener: (cause: unknown) => void): void
+  /** Rejects when the COMMIT failed; a second end changes nothing. */
+  end(how: 'commit' | 'rollback'): Promise<Result>
+}
+
+const rolledBack = Symbol('retrysafe.rolledBack')
+
+/** Keeps the tool's transaction open until it is told how to end. */
+async function openTransaction<Tx>(tool: PostgresTool<Tx>): Promise<ToolTransaction<Tx>> {
+  const listeners: ((cause: unknown) => void)[] = []
+  let told: 'commit' | 'rollback' | undefined
+  let cause: unknown
+  let settle: (how: 'commit' | 'rollback') => void = () => undefined
+  let ended: Promise<unknown> = Promise.resolve()
+  const tx = await new Promise<Tx>((resolve, reject) => {
+    let runs = 0
+    ended = tool.transaction((given) => {
+      runs += 1
+      if (runs > 1) return Promise.reject(new Error('transaction() has run its work twice'))
+      resolve(given)
+      return new Promise<void>((commit, rollBack) => {
+        settle = (how) => (how === 'commit' ? commit() : rollBack(rolledBack))
+      })
+    })
+    ended.then(() => lose(new Error('transaction() has not waited for its work')), lose)
+    ended.catch(reject)
+  })
+  return {
+    tx,
+    lost: () => cause,
+    onLost: (listener) => {
+      if (cause === undefined) listeners.push(listener)
+      else listener(cause)
+    },
+    end,
+  }
+
+  function lose(error: unknown): void {
+    if (told !== undefined) return
+    cause = error
+    for (const listener of listeners.splice(0)) listener(error)
+  }
+
+  async function end(how: 'commit' | 'rollback'): Promise<Result> {
+    told ??= how
+    settle(told)
+    if (how === 'commit') await ended
+    // Whatever the tool makes of it: what was not committed is not there.
+    else await ended.catch(() => undefined)
+    return { rows: [], tag: how.toUpperCase() }
+  }
+}
+
+async function oneByOne(calls: readonly Call[], run: (asked: Call) => Promise<Result>): Promise<Flown> {
+  const results: Result[] = []
+  for (const asked of calls) {
+    try {
+      results.push(await run(asked))
+    } catch (error) {
+      return { failure: { index: results.length, error } }
+    }
+  }
+  return { results }
+}
+
+async function ask<Tx>(
+  tool: PostgresTool<Tx>,
+  tx: Tx | undefined,
+  asked: Call,
+  text = inlined(asked),
+): Promise<Result> {
+  const rows = await tool.query(tx, text)
+  return { rows: rows.map(rowOf), tag: '' }
+}
+
+function rowOf(row: object): Row {
+  return Object.values(row).map(textOf)
+}
+
+/** The server's text for what a tool has made of it: states, counts, texts and flags are all there is. */
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'boolean') return value ? 't' : 'f'
+  return String(value)
+}
