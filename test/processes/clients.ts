@@ -41,10 +41,14 @@ function overNodePostgres(connectionString: string, options?: PostgresOptions): 
   return { store: postgres(pool, options), own: () => ownOfPool(pool), end: () => pool.end() }
 }
 
-/** A tool with its own way to run transactions, as an ORM has. */
 function overToolOnNodePostgres(connectionString: string, options?: PostgresOptions): Client {
   const pool = nodePostgresPool(connectionString)
-  const tool: PostgresTool<pg.PoolClient> = {
+  return { store: postgres(toolOn(pool), options), own: () => ownOfPool(pool), end: () => pool.end() }
+}
+
+/** A tool with its own way to run transactions, as an ORM has. */
+export function toolOn(pool: pg.Pool): PostgresTool<pg.PoolClient> {
+  return {
     transaction: async (work) => {
       const client = await pool.connect()
       try {
@@ -63,7 +67,6 @@ function overToolOnNodePostgres(connectionString: string, options?: PostgresOpti
     },
     query: async (tx, text) => (await (tx ?? pool).query<object>(text)).rows,
   }
-  return { store: postgres(tool, options), own: () => ownOfPool(pool), end: () => pool.end() }
 }
 
 async function ownOfPool(pool: pg.Pool): Promise<OwnTransaction<object>> {

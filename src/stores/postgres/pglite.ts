@@ -9,16 +9,20 @@ import { toolDriver } from './tool.js'
 
 /** What is used of PGlite; a type test holds it against the real one. */
 export interface Pglite {
-  transaction(work: (tx: never) => Promise<unknown>): Promise<unknown>
-  query: (text: string) => Promise<{ readonly rows: readonly unknown[] }>
+  readonly transaction: (...parameters: never[]) => Promise<unknown>
+  readonly query: (text: string) => Promise<{ readonly rows: readonly unknown[] }>
   readonly waitReady: Promise<void>
-  readonly dataDir?: string
+  readonly dataDir?: string | undefined
 }
 
 /** What the work writes through: the `Transaction` of PGlite. */
 export type PgliteTx<Db extends Pglite> = Parameters<Db['transaction']>[0] extends (tx: infer Tx) => unknown
   ? Tx
   : never
+
+interface Transactions<Tx> {
+  transaction<Value>(work: (tx: Tx) => Promise<Value>): Promise<Value>
+}
 
 interface Queries {
   query(text: string): Promise<{ readonly rows: readonly object[] }>
@@ -31,8 +35,9 @@ export function isPglite(handle: unknown): handle is Pglite {
 }
 
 export function pgliteDriver<Db extends Pglite>(db: Db): Driver<PgliteTx<Db>> {
+  const transactions = db as unknown as Transactions<PgliteTx<Db>>
   return toolDriver<PgliteTx<Db>>({
-    transaction: (work) => db.transaction(work),
+    transaction: (work) => transactions.transaction(work),
     query: async (tx, text) => (await ((tx ?? db) as Queries).query(text)).rows,
   })
 }

@@ -49,6 +49,7 @@ function adopted<Tx>(tool: PostgresTool<Tx>, tx: Tx): Session<Tx> {
 
 function ownSession<Tx>(tool: PostgresTool<Tx>): Session<Tx> {
   let open: ToolTransaction<Tx> | undefined
+  let given = false
   return {
     flight: (calls) => oneByOne(calls, run),
     guard: () => viewOf(taken().tx),
@@ -60,8 +61,11 @@ function ownSession<Tx>(tool: PostgresTool<Tx>): Session<Tx> {
 
   async function run(asked: Call): Promise<Result> {
     const { text } = asked.statement
+    if (given) throw new Error('the session was given up')
     if (text.startsWith('begin')) {
       open = await openTransaction(tool)
+      // Given up while the tool had no connection to give: nobody else would end it.
+      if (given) await open.end('rollback')
       // In words, and first: the tool may have begun at another level.
       return ask(tool, open.tx, asked, `set transaction ${text.slice('begin'.length)}`)
     }
@@ -77,6 +81,7 @@ function ownSession<Tx>(tool: PostgresTool<Tx>): Session<Tx> {
 
   /** The connection is the tool's; all there is to do is to roll back what still stands. */
   function giveUp(): void {
+    given = true
     void open?.end('rollback')
   }
 }
