@@ -190,10 +190,10 @@ export async function openHall(lanes = 6): Promise<CutHall> {
 /** Invariants that a way does not promise. */
 function excused(way: Way): readonly string[] {
   switch (way) {
-    // Outside `commit`, work is at least once: an attempt whose claim was lost has written all the same.
     // How many messages its renewals have sent before the work ends depends on the machine: not every place is met in every run.
     case 'renewed':
       return ['I11']
+    // Outside `commit`, work is at least once: an attempt whose claim was lost has written all the same.
     case 'plain':
       return ['I1', 'I5']
     // The failure is kept alone: there must be no effect at all, which the test asks for.
