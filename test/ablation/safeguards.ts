@@ -122,8 +122,8 @@ const ofPostgres: readonly Safeguard[] = [
     'a silent owner is rolled back by the server (rule 21)',
     [
       statements,
-      "${microsNow},\n      set_config('idle_in_transaction_session_timeout', $2, true)",
-      "${microsNow},\n      set_config('retrysafe.nothing', $2, true)",
+      "set_config('idle_in_transaction_session_timeout', $2, true)",
+      "set_config('retrysafe.nothing', $2, true)",
     ],
     ['test/postgres/faults.test.ts', 'an idle owner is rolled back by the server'],
   ),
