@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { PGlite } from '@electric-sql/pglite'
 import express from 'express'
 import pg from 'pg'
 import { reply, retrysafe } from 'retrysafe'
@@ -219,6 +220,28 @@ describe('examples that run', () => {
     expect(await again.text()).toBe(await first.text())
   })
 
+  test('postgres: over postgres.js an order and its message commit together', async () => {
+    await postgres(pool).migrate()
+    const { value } = await compiled.run<{ value: unknown }>('postgres-js')
+    expect(value).toEqual({ orderId: expect.anything() })
+    expect([await count('orders'), await count('outbox')]).toEqual([1, 1])
+  })
+
+  test('postgres: over PGlite a retry is the first value, and memory is told from a disk', async () => {
+    const { db, ...seen } = await compiled.run<OnPglite>('postgres-pglite')
+    expect(seen).toMatchObject({ replayed: true, survivesCrash: false })
+    expect((await db.query('select * from notes')).rows).toHaveLength(1)
+    await db.close()
+  })
+
+  test('postgres: over a tool of its own a retry is the first value, and there is one order', async () => {
+    await postgres(pool).migrate()
+    const { first, retry } = await compiled.run<Answers>('postgres-tool')
+    expect(first).toEqual({ value: 'placed', replayed: false })
+    expect(retry).toEqual({ ...first, replayed: true })
+    expect(await count('orders')).toBe(1)
+  })
+
   test('postgres: the second migration has nothing to do', async () => {
     const own = await compiled.run<{ pool: pg.Pool; ran: string[]; none: string[] }>('postgres-migrate')
     expect([own.ran, own.none]).toEqual([['0001_intent'], []])
@@ -320,6 +343,12 @@ describe('examples that run', () => {
 })
 
 /** What an example declares, as far as its test looks at it. */
+interface OnPglite {
+  db: PGlite
+  replayed: boolean
+  survivesCrash: boolean
+}
+
 type Answers = Readonly<Record<string, { readonly value: unknown; readonly replayed: boolean }>>
 interface Served {
   readonly app: RequestListener

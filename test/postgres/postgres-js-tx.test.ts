@@ -219,6 +219,8 @@ test('an error that the work swallowed aborts the save, and the outcome can stil
 
 test('a value that cannot be sent, behind a statement that runs, costs the attempt and not the answer', async () => {
   const nothing = undefined as unknown as string
+  // Prepared, so that the next ones are sent behind each other.
+  await open.tx`insert into effect (key) values (${key})`
   const both = Promise.all([
     open.tx`insert into effect (key) values (${key})`,
     open.tx`insert into effect (key) values (${nothing})`,
