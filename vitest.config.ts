@@ -14,8 +14,8 @@ const installed = {
     name: 'installed',
     globalSetup: ['test/setup/postgres-installed.ts'],
     include: ['test/postgres/*.test.ts', 'test/suites/postgres.test.ts'],
-    // Other drivers meet the same statements: they are held to the embedded server.
-    exclude: ['test/postgres/postgres-js*', 'test/postgres/pglite*'],
+    // PGlite brings a server of its own.
+    exclude: ['test/postgres/pglite*'],
   },
 }
 

@@ -14,6 +14,11 @@ import type { Told } from 'retrysafe/testing'
 
 /** Short, so that a stall past it costs little; renewals come at a third of it. */
 export const leaseMs = 450
+/**
+ * Of the way that is about renewals. Longer: on a busy machine a short lease is lost before the first renewal is answered, and then its later
+ * messages, which are to be cut, are never sent.
+ */
+export const renewedLeaseMs = 1200
 /** Becomes `idle_in_transaction_session_timeout` in transaction mode. */
 const workTimeoutMs = 450
 /** The payload of every attempt. */
@@ -111,14 +116,21 @@ function routes(safe: Safe, outside: pg.Pool, renewals: EventEmitter): express.E
       return reply(500, { kept: randomUUID() })
     }),
   )
-  for (const path of ['/commit', '/renewed']) {
+  for (const [path, ownLeaseMs] of [
+    ['/commit', leaseMs],
+    ['/renewed', renewedLeaseMs],
+  ] as const) {
     app.post(
       path,
-      idempotent(safe, { mode: 'lease' }, async ({ commit, signal, key, generation }) => {
-        // The work lasts until a renewal was answered, or could not be: so there is one in every run, however busy the machine.
-        if (path === '/renewed') await once(renewals, 'answered', { signal }).catch(ignore)
-        return commit(async (tx) => reply(201, await addEffect(tx, { key, generation })))
-      }),
+      idempotent(
+        safe,
+        { mode: 'lease', leaseMs: ownLeaseMs },
+        async ({ commit, signal, key, generation }) => {
+          // The work lasts until a renewal was answered, or could not be: so there is one in every run, however busy the machine.
+          if (path === '/renewed') await once(renewals, 'answered', { signal }).catch(ignore)
+          return commit(async (tx) => reply(201, await addEffect(tx, { key, generation })))
+        },
+      ),
     )
   }
   app.post(

@@ -27,7 +27,7 @@ test.each(['transaction', 'existing', 'savedAlone', 'pinned', 'commit', 'plain',
 test.each(['transaction', 'commit'] as const)(
   'an attempt in the way "%s" that stalls past its time at any message leaves one effect',
   async (way) => {
-    expect(await hall.drive(way, stalls(await hall.record(way), 'one'))).toEqual([])
+    expect(await hall.drive(way, stalls(way, await hall.record(way), 'one'))).toEqual([])
   },
 )
 

@@ -75,10 +75,14 @@ test('a commit whose answer was lost is ambiguous, and the read-back finds it', 
 test('stale connections in the pool do not surface', async () => {
   const over = openSql(bench, { max: 3 })
   await expectWholePool(over.sql)
-  await bench.sql(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postgres.js'
-     and datname = current_database()`,
-  )
+  // Until they are gone: a backend that was only told to go still dies under whatever is sent to it next.
+  await until(async () => {
+    const { rows } = await bench.sql(
+      `select bool_or(pg_terminate_backend(pid)) as some from pg_stat_activity
+         where application_name = 'postgres.js' and datname = current_database()`,
+    )
+    return rows[0].some === null
+  })
   expect(await attempt(over, freshKey())).toBe('committed')
   expect(await over.store.claim(claimRequest(freshKey()))).toMatchObject({ claimed: true })
   await expectWholePool(over.sql)

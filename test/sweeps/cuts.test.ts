@@ -28,7 +28,7 @@ test.each([
 ] as const)(
   'an attempt in the way "%s" that stalls anywhere and in any manner leaves one effect',
   async (way) => {
-    expect(await hall.drive(way, stalls(await hall.record(way), 'all'))).toEqual([])
+    expect(await hall.drive(way, stalls(way, await hall.record(way), 'all'))).toEqual([])
   },
 )
 
