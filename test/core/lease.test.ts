@@ -150,23 +150,24 @@ test('a claim whose answer was lost is recognised as one’s own, and the work r
 
 test('a takeover whose answer was lost is recognised as one’s own', async () => {
   const { safe, store, clock } = setUp((real) => ({ takeOver: failing(real.takeOver, 1, 'after') }))
-  const fingerprint = await fingerprintOf(intent)
+  await leaveClaim({ store, clock })
+  expect(await safe.run(intent, ({ attempt }) => attempt)).toEqual({ value: 2, replayed: false })
+})
+
+/** What an earlier attempt of the intent leaves: a claim under `owner` whose lease is over. */
+async function leaveClaim(
+  { store, clock }: Pick<ReturnType<typeof setUp>, 'store' | 'clock'>,
+  owner = 'gone',
+) {
+  const { fingerprint } = await recordOf(intent, 'any')
   await store.claim({
     identity: { key: 'k', scope: 's' },
-    owner: 'gone',
+    owner,
     fingerprint,
     leaseMs: 10,
     callerNowMs: 0,
   })
   await clock.advance(20)
-  expect(await safe.run(intent, ({ attempt }) => attempt)).toEqual({ value: 2, replayed: false })
-})
-
-async function fingerprintOf(wanted: typeof intent): Promise<Uint8Array> {
-  const store = memory()
-  await retrysafe({ store }).run(wanted, () => 1)
-  const seen = await store.find({ key: 'k', scope: 's' }, Date.now())
-  return seen?.fingerprint ?? new Uint8Array()
 }
 
 test('a store that cannot be asked refuses, and the work does not run (rule 17)', async () => {
@@ -229,15 +230,7 @@ test('a release that fails leaves the lease to run out, and the work’s own err
 
 test('an owner that is gone leaves its intent unknown where the route says so, until somebody resolves it', async () => {
   const { safe, store, clock, events } = setUp(undefined, { onOwnerLost: 'unknown' })
-  const fingerprint = await fingerprintOf(intent)
-  await store.claim({
-    identity: { key: 'k', scope: 's' },
-    owner: 'gone',
-    fingerprint,
-    leaseMs: 10,
-    callerNowMs: 0,
-  })
-  await clock.advance(20)
+  await leaveClaim({ store, clock })
   for (let tries = 0; tries < 2; tries += 1) {
     await expect(safe.run(intent, () => 'never')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   }
@@ -335,15 +328,8 @@ test('an owner that speaks just before it is given up is believed', async () => 
     }),
     { onOwnerLost: 'unknown' },
   )
-  const { fingerprint, outcome } = await recordOf(intent, 'it worked')
-  await store.claim({
-    identity: { key: 'k', scope: 's' },
-    owner: 'slow',
-    fingerprint,
-    leaseMs: 10,
-    callerNowMs: 0,
-  })
-  await clock.advance(20)
+  const { outcome } = await recordOf(intent, 'it worked')
+  await leaveClaim({ store, clock }, 'slow')
   expect(await safe.run(intent, () => 'never')).toEqual({ value: 'it worked', replayed: true })
 })
 

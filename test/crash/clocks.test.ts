@@ -1,71 +1,45 @@
 /** Clocks that disagree: time zones, and processes a long way off. The store's clock judges. */
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, freshDatabase } from '../setup/database.js'
+import { expect, test } from 'vitest'
 import { until } from '../setup/until.js'
-import {
-  expectOneEffect,
-  type Ledger,
-  openLedger,
-  type Service,
-  send,
-  sendUntilDefinite,
-  startService,
-} from './service.js'
+import { crashRoom } from './room.js'
+import { expectOneEffect, send, sendUntilDefinite } from './service.js'
 
-let database: FreshDatabase
-let ledger: Ledger
-const services: Service[] = []
-
-beforeAll(async () => {
-  database = await freshDatabase()
-  ledger = await openLedger(database.connectionString)
-})
-
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.kill()))
-  await ledger?.pool.end()
-  await database?.drop()
-})
-
-async function service(env: Record<string, string>): Promise<Service> {
-  const started = await startService(database.connectionString, env)
-  services.push(started)
-  return started
-}
+const room = crashRoom()
 
 test.each([
   ['Pacific/Tongatapu', 'Pacific/Niue'],
   ['Pacific/Niue', 'Pacific/Tongatapu'],
   ['UTC', 'Asia/Kolkata'],
 ])('a session in %s and a process in %s see the same lease and retention', async (zone, processZone) => {
-  const admin = new pg.Client({ connectionString: database.connectionString })
+  const admin = new pg.Client({ connectionString: room.connectionString })
   await admin.connect()
   await admin.query(
-    `alter database "${new URL(database.connectionString).pathname.slice(1)}" set timezone = '${zone}'`,
+    `alter database "${new URL(room.connectionString).pathname.slice(1)}" set timezone = '${zone}'`,
   )
   await admin.end()
-  const one = await service({ TZ: processZone })
-  const two = await service({ TZ: 'UTC' })
+  const one = await room.service({ TZ: processZone })
+  const two = await room.service({ TZ: 'UTC' })
   for (const path of ['/transaction', '/lease']) {
     const key = `${path}-${zone}`
     const first = await sendUntilDefinite(one.url, path, key)
     const again = await sendUntilDefinite(two.url, path, key)
     expect(again.replayed).toBe(true)
-    await expectOneEffect(ledger, key, [first, again])
+    await expectOneEffect(room.ledger, key, [first, again])
   }
 })
 
 async function isRunning(key: string): Promise<boolean> {
-  const { rows } = await ledger.pool.query('select 1 from retrysafe.intent where key = $1 and state = 1', [
-    key,
-  ])
+  const { rows } = await room.ledger.pool.query(
+    'select 1 from retrysafe.intent where key = $1 and state = 1',
+    [key],
+  )
   return rows.length > 0
 }
 
 test('processes whose clocks are a day apart neither take over a live claim nor forget a done key', async () => {
-  const ahead = await service({ CLOCK_SKEW_MS: '86400000', LEASE_MS: '20000' })
-  const behind = await service({ CLOCK_SKEW_MS: '-86400000', LEASE_MS: '20000' })
+  const ahead = await room.service({ CLOCK_SKEW_MS: '86400000', LEASE_MS: '20000' })
+  const behind = await room.service({ CLOCK_SKEW_MS: '-86400000', LEASE_MS: '20000' })
   for (const [owner, rival] of [
     [ahead, behind],
     [behind, ahead],
@@ -83,7 +57,7 @@ test('processes whose clocks are a day apart neither take over a live claim nor 
       told = await send(rival.url, '/lease', key, { workMs: 400 })
     }
     expect(held).toBeGreaterThan(0)
-    await expectOneEffect(ledger, key, [
+    await expectOneEffect(room.ledger, key, [
       await first,
       told,
       await sendUntilDefinite(rival.url, '/lease', key, { workMs: 400 }),

@@ -1,30 +1,13 @@
 /** kill -9 of the service at each point of a request, then retry: one effect, one answer. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, freshDatabase } from '../setup/database.js'
-import {
-  expectOneEffect,
-  type Ledger,
-  openLedger,
-  type Service,
-  send,
-  sendUntilDefinite,
-  startService,
-} from './service.js'
+import { beforeAll, expect, test } from 'vitest'
+import { crashRoom } from './room.js'
+import { expectOneEffect, type Service, send, sendUntilDefinite } from './service.js'
 
-let database: FreshDatabase
-let ledger: Ledger
+const room = crashRoom()
 let steady: Service
 
 beforeAll(async () => {
-  database = await freshDatabase()
-  ledger = await openLedger(database.connectionString)
-  steady = await startService(database.connectionString)
-})
-
-afterAll(async () => {
-  await steady?.kill()
-  await ledger?.pool.end()
-  await database?.drop()
+  steady = await room.service()
 })
 
 test.each(['/transaction', '/existing', '/lease'])(
@@ -38,7 +21,7 @@ test.each(['/transaction', '/existing', '/lease'])(
     for (let at = 1; at <= crossings; at += 1) {
       for (const moment of ['before', 'after'] as const) {
         const key = `${path}-${at}-${moment}`
-        const doomed = await startService(database.connectionString)
+        const doomed = await room.service()
         await doomed.arm(at, moment)
         const first = await send(doomed.url, path, key)
         await doomed.kill()
@@ -46,7 +29,7 @@ test.each(['/transaction', '/existing', '/lease'])(
         const retry = await sendUntilDefinite(steady.url, path, key)
         const again = await send(steady.url, path, key)
         expect(again?.replayed, key).toBe(true)
-        await expectOneEffect(ledger, key, [first, retry, again])
+        await expectOneEffect(room.ledger, key, [first, retry, again])
       }
     }
   },

@@ -1,31 +1,14 @@
 /** The caller hangs up at a random moment and retries: the work is neither cancelled nor done twice. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, freshDatabase } from '../setup/database.js'
-import {
-  expectOneEffect,
-  type Ledger,
-  openLedger,
-  type Service,
-  send,
-  sendUntilDefinite,
-  startService,
-} from './service.js'
+import { beforeAll, expect, test } from 'vitest'
+import { crashRoom } from './room.js'
+import { expectOneEffect, type Service, send, sendUntilDefinite } from './service.js'
 
-let database: FreshDatabase
-let ledger: Ledger
+const room = crashRoom()
 let service: Service
 
 beforeAll(async () => {
-  database = await freshDatabase()
-  ledger = await openLedger(database.connectionString)
-  service = await startService(database.connectionString, { POOL_SIZE: '2' })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await ledger?.pool.end()
-  await database?.drop()
+  service = await room.service({ POOL_SIZE: '2' })
 })
 
 test.each(['/transaction', '/existing', '/lease'])(
@@ -41,7 +24,7 @@ test.each(['/transaction', '/existing', '/lease'])(
       const told = await first
       clearTimeout(timer)
       const retry = await sendUntilDefinite(service.url, path, key, { workMs: 20 })
-      await expectOneEffect(ledger, key, [told, retry])
+      await expectOneEffect(room.ledger, key, [told, retry])
     })
     await fc.assert(hangUp, { numRuns: 40 })
   },
@@ -56,5 +39,5 @@ test('a pool of two serves ten requests at once, on ten keys and on one', async 
   const same = await Promise.all(
     keys.map(() => sendUntilDefinite(service.url, '/transaction', 'pool', { workMs: 20 })),
   )
-  await expectOneEffect(ledger, 'pool', same)
+  await expectOneEffect(room.ledger, 'pool', same)
 })

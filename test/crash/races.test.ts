@@ -1,31 +1,14 @@
 /** The concurrent test, at size: 5, 50 and 500 attempts on one key, in one process and in four. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FreshDatabase, freshDatabase } from '../setup/database.js'
-import {
-  expectOneEffect,
-  type Ledger,
-  openLedger,
-  type Service,
-  send,
-  sendUntilDefinite,
-  startService,
-} from './service.js'
+import { beforeAll, expect, test } from 'vitest'
+import { crashRoom } from './room.js'
+import { expectOneEffect, type Service, send, sendUntilDefinite } from './service.js'
 
-let database: FreshDatabase
-let ledger: Ledger
+const room = crashRoom()
 let services: Service[]
 
 beforeAll(async () => {
-  database = await freshDatabase()
-  ledger = await openLedger(database.connectionString)
-  const start = () => startService(database.connectionString, { LEASE_MS: '30000' })
+  const start = () => room.service({ LEASE_MS: '30000' })
   services = await Promise.all([start(), start(), start(), start()])
-})
-
-afterAll(async () => {
-  await Promise.all(services?.map((service) => service.kill()) ?? [])
-  await ledger?.pool.end()
-  await database?.drop()
 })
 
 const cases = ['/transaction', '/existing', '/lease'].flatMap((path) =>
@@ -49,7 +32,7 @@ test.each(cases)(
     expect(answers.filter((told) => told?.status === 201 && !told.replayed)).toHaveLength(1)
     const late = await Promise.all(urls.map((url) => sendUntilDefinite(url, path, key, { workMs: 200 })))
     expect(late.every(({ replayed }) => replayed)).toBe(true)
-    await expectOneEffect(ledger, key, [...answers, ...late])
+    await expectOneEffect(room.ledger, key, [...answers, ...late])
   },
 )
 
@@ -58,6 +41,6 @@ test('many keys at once over four processes: each has its one effect', async () 
   const rounds = keys.flatMap((key) => services.map(({ url }) => sendUntilDefinite(url, '/transaction', key)))
   const answers = await Promise.all(rounds)
   for (const [index, key] of keys.entries()) {
-    await expectOneEffect(ledger, key, answers.slice(index * 4, index * 4 + 4))
+    await expectOneEffect(room.ledger, key, answers.slice(index * 4, index * 4 + 4))
   }
 })
