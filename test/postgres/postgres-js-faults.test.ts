@@ -99,9 +99,12 @@ test('the database goes down dead and comes back: the store goes on by itself', 
   const open = await over.store.transactions.begin(beginRequest(key))
   await Promise.all(Array.from({ length: 3 }, () => attempt(over, freshKey())))
   await server.kill()
+  // Some find the connection refused, some are the first to learn that one from before is gone.
   await Promise.all(
     Array.from({ length: 10 }, () =>
-      expect(attempt(over, freshKey())).rejects.toMatchObject({ errno: -111 }),
+      expect(attempt(over, freshKey())).rejects.toMatchObject({
+        code: expect.stringMatching(/^(ECONNREFUSED|ECONNRESET|EPIPE|CONNECTION_CLOSED)$/),
+      }),
     ),
   )
   await server.start()
