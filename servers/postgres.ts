@@ -87,7 +87,7 @@ function isFree(port: number): Promise<boolean> {
  * A free port below the range from which kernels draw the ports of outgoing connections (32768 and up): one from that range
  * could be taken by a client's connection while the server restarts, even by its own attempt to reach the server.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {
     const port = 15_000 + Math.floor(Math.random() * 17_000)
     if (await isFree(port)) return port

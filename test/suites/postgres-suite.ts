@@ -17,11 +17,15 @@ import {
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
 import { runSuite } from './run-suite.js'
 
-/** `settings` are the server's, for every session of the database: `TimeZone`, say. */
+/**
+ * `settings` are the server's, for every session of the database: `TimeZone`, say. `through` gives the connection string of a pooler in front of
+ * the database.
+ */
 export function postgresSuite(
   store: PostgresOptions = {},
   settings: Readonly<Record<string, string>> = {},
   client: ClientName = 'node-postgres',
+  through: (connectionString: string) => string = (direct) => direct,
 ): void {
   let database: FreshDatabase
   let opening: Opening
@@ -31,7 +35,7 @@ export function postgresSuite(
     const url = new URL(database.connectionString)
     const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
     if (flags.length > 0) url.searchParams.set('options', flags.join(' '))
-    opening = { connectionString: url.href, store, client }
+    opening = { connectionString: through(url.href), store, client }
     await prepare(opening)
   })
 
