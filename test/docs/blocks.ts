@@ -8,8 +8,10 @@ export interface Block {
   /** `docs/http.md:22`, to find it again. */
   readonly at: string
   readonly code: string
-  /** From `<!-- run: name -->` before the block. */
+  /** From `<!-- run: name -->` or `<!-- peers: name -->` before the block. */
   readonly run: string | undefined
+  /** Whether it needs what only `test/peers` has. */
+  readonly needsPeers: boolean
   /** Examples in sources name what they show without importing it. */
   readonly from: 'page' | 'source'
 }
@@ -23,19 +25,22 @@ export function read(name: string): string {
   return readFileSync(join(root, name), 'utf8')
 }
 
-export function allBlocks(): Block[] {
+/** The examples that compile with what every clone has, or those that need the packages of `test/peers`. */
+export function allBlocks({ needPeers = false } = {}): Block[] {
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .sort()
-  return [...pages().flatMap(blocksOfPage), ...sources.flatMap((name) => examplesOf(`src/${name}`))]
+  const all = [...pages().flatMap(blocksOfPage), ...sources.flatMap((name) => examplesOf(`src/${name}`))]
+  return all.filter(({ needsPeers }) => needsPeers === needPeers)
 }
 
 function blocksOfPage(page: string): Block[] {
   const text = read(page)
-  return [...text.matchAll(/(?:<!-- run: (\S+) -->\n)?^```ts\n(.*?)^```$/gms)].map((match) => ({
+  return [...text.matchAll(/(?:<!-- (run|peers): (\S+) -->\n)?^```ts\n(.*?)^```$/gms)].map((match) => ({
     at: `${page}:${lineOf(text, match.index)}`,
-    code: match[2] ?? '',
-    run: match[1],
+    code: match[3] ?? '',
+    run: match[2],
+    needsPeers: match[1] === 'peers',
     from: 'page',
   }))
 }
@@ -46,6 +51,7 @@ function examplesOf(source: string): Block[] {
     at: `${source}:${lineOf(text, match.index)}`,
     code: (match[1] ?? '').replace(/^ *\* ?/gm, ''),
     run: undefined,
+    needsPeers: false,
     from: 'source',
   }))
 }

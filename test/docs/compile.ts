@@ -1,6 +1,6 @@
 /** Makes a module of each example and has one run of the compiler check and build them all, against the built package. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -66,6 +66,8 @@ export interface Compiled {
 
 export async function compile(blocks: readonly Block[]): Promise<Compiled> {
   mkdirSync(join(folder, 'src'), { recursive: true })
+  if (blocks.some(({ needsPeers }) => needsPeers))
+    symlinkSync(join(root, 'test/peers/node_modules'), join(folder, 'node_modules'))
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   writeFileSync(join(folder, 'src/prelude.ts'), prelude)
   for (const [index, block] of blocks.entries()) {
