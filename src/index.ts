@@ -17,4 +17,4 @@ export type { Operator, RecordName, RecordView, Resolution } from './operator.js
 export type { KeepContext, Mode, Options, ReplayContext } from './options.js'
 export type { Outcome, StoredFailure, StoredReply } from './outcome.js'
 export { type Retrysafe, type RetrysafeOptions, retrysafe } from './retrysafe.js'
-export type { RecordState, Store } from './store.js'
+export type { Finding, Inspecting, RecordState, Store } from './store.js'

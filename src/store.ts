@@ -150,6 +150,7 @@ export interface Store<Tx = unknown> {
   readonly sweeping?: Sweeping
   readonly operating?: Operating
   readonly migrating?: Migrating
+  readonly inspecting?: Inspecting
   /** Lets go of what the store opened by itself (never of what was passed in). */
   close?(): Promise<void>
 }
@@ -284,6 +285,39 @@ export interface Migrating {
   migrate(): Promise<readonly string[]>
   /** The SQL of all migrations, to paste into one's own tool. */
   sql(): string
+}
+
+/** What was found about a live store: a fact, and what it means where it is not good. */
+export type Finding =
+  | {
+      /** Stable name of the check: lower-case words, `synchronous-commit`. Scripts rely on it. */
+      readonly id: string
+      readonly level: 'ok'
+      /** What was seen, with its figure. Never a key, a scope, a body or a secret. */
+      readonly found: string
+    }
+  | {
+      readonly id: string
+      /**
+       * `error`: a promise of the store does not hold, or it cannot work. `warn`: it holds, and something is going wrong. `note`: good to know,
+       * and right for some.
+       */
+      readonly level: 'note' | 'warn' | 'error'
+      readonly found: string
+      /** What it does to callers and their effects. */
+      readonly means: string
+      /** What to do about it: the setting, the statement, the command. */
+      readonly advice: string
+    }
+
+/** Ability: looks at the real server behind the store, for `retrysafe doctor`. */
+export interface Inspecting {
+  /**
+   * Compares the server, its settings and the tables with what {@link Guarantees} declares, as the sessions of this very store see them. Reads only;
+   * asks what an ordinary role may ask and what stays cheap on a large table. Every check that was made answers, `ok` too, so that silence means
+   * that it was not made. Throws when the server cannot be asked at all; a check that is refused by itself is a `note`.
+   */
+  inspect(): Promise<readonly Finding[]>
 }
 
 /** Whether a store can share a transaction with the work. */
