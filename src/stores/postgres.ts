@@ -5,9 +5,10 @@
  */
 import { longestTimerMs } from '../clock.js'
 import { fail } from '../errors.js'
-import type { Operating, Store, Sweeping, Transactions } from '../store.js'
+import type { Inspecting, Operating, Store, Sweeping, Transactions } from '../store.js'
 import { transactions } from './postgres/begin.js'
 import { driverFor, type PostgresHandle, type PostgresTx } from './postgres/handles.js'
+import { inspecting } from './postgres/inspecting.js'
 import { leaseMode } from './postgres/lease-mode.js'
 import { migrating } from './postgres/migrating.js'
 import { patient } from './postgres/patience.js'
@@ -48,6 +49,7 @@ export interface PostgresStore<Tx> extends Store<Tx> {
   readonly transactions: Transactions<Tx>
   readonly sweeping: Sweeping
   readonly operating: Operating
+  readonly inspecting: Inspecting
   /** Runs the migrations that are missing and names them; any number of processes may call it at once. */
   migrate(): Promise<readonly string[]>
   /** The SQL of all migrations, to paste into one's own tool. */
@@ -95,6 +97,7 @@ export function postgres<Tx>(
     sweeping: sweeping(driver, statements, schema),
     operating: operating(driver, statements, schema),
     migrating: migrations,
+    inspecting: inspecting(driver, schema, prepare),
     migrate: migrations.migrate,
     sql: migrations.sql,
     close: leases.close,

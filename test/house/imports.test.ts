@@ -25,11 +25,21 @@ function roomOf(file: string): string {
   return inside.includes('/') ? (inside.split('/')[0] ?? 'core') : 'core'
 }
 
+/** Sources of the package's entry points, as names under `src/`: what a user imports. */
+const publicNames = new Set(
+  Object.values(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).exports as object).flatMap(
+    (target: string | { default: string }) =>
+      typeof target === 'string' ? [] : [target.default.replace('./dist/', '').replace(/\.js$/, '')],
+  ),
+)
+
 const mayImport: Record<string, (target: { room: string; name: string }) => boolean> = {
   core: ({ room }) => room === 'core',
   stores: ({ room, name }) =>
     room === 'stores' || (room === 'core' && ['store', 'errors', 'outcome', 'clock'].includes(name)),
   http: ({ room }) => room === 'http' || room === 'core',
+  // As a user would: whatever it cannot do with these, a user could not do either.
+  cli: ({ room, name }) => room === 'cli' || publicNames.has(name),
   testing: () => true,
 }
 
@@ -63,6 +73,13 @@ test('the demo and its servers use public names only', () => {
       expect(specifier, relative(root, file)).not.toMatch(/\/(src|dist)\//)
     }
   }
+})
+
+test('only the program of the command line ends the process', () => {
+  const ending = sources
+    .filter((file) => /\bprocess\.(exit\b|exitCode|kill|abort)/.test(readFileSync(file, 'utf8')))
+    .map((file) => relative(src, file))
+  expect(ending).toEqual(['cli/main.ts'])
 })
 
 test('an adapter holds no word of the protocol', () => {

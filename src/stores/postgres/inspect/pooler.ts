@@ -1,0 +1,56 @@
+/**
+ * Whether a pooler in transaction mode stands in between: it gives each transaction whatever connection to the server is free.
+ *
+ * Two clients that are served by one process of the server, one after the other, are proof; so is one client that is served by two. A busy pooler
+ * may hide it for a moment, so its absence is told as what was seen.
+ */
+import type { Finding } from '../../../store.js'
+import { finding, fine } from '../../findings.js'
+import { type Connection, type Connections, call } from '../driver.js'
+import { textAt } from '../rows.js'
+import { named } from '../statements.js'
+import { askerOn } from './ask.js'
+
+const whoServes = 'select pg_backend_pid() as pid'
+
+export async function inspectPooler(
+  connection: Connection,
+  { dedicate }: Connections,
+  prepare: boolean,
+): Promise<readonly Finding[]> {
+  // Without a connection outside the pool the second one could be one too many for it.
+  if (dedicate === undefined) return []
+  const other = await dedicate()
+  try {
+    return [judge(await sharesServers(connection, other), prepare)]
+  } finally {
+    other.release()
+  }
+}
+
+async function sharesServers(one: Connection, other: Connection): Promise<boolean> {
+  const first = await servedBy(one)
+  const { results, failure } = await other.flight([call(named('begin read only')), call(named(whoServes))])
+  if (failure !== undefined) throw failure.error
+  const second = textAt(results[1]?.rows[0], 0)
+  // While the other holds what may have served us before.
+  const third = await servedBy(one)
+  await other.flight([call(named('rollback'))])
+  return second === first || third !== first
+}
+
+async function servedBy(connection: Connection): Promise<string> {
+  const [row] = await askerOn(connection)(whoServes)
+  return textAt(row, 0)
+}
+
+function judge(shared: boolean, prepare: boolean): Finding {
+  const id = 'pooler'
+  if (!shared) return fine(id, 'no pooler in transaction mode was seen')
+  const found = `a pooler in transaction mode, prepare: ${prepare}`
+  if (!prepare) return fine(id, found)
+  const means =
+    'Statements with a name live on one connection of the server, and the next transaction may get another: it fails with 26000, or callers get 503, unless the pooler follows names.'
+  const advice = 'Leave prepare out, or have PgBouncer 1.21 or later with max_prepared_statements above 0.'
+  return finding('warn', id, found, means, advice)
+}
