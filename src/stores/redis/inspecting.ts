@@ -1,0 +1,143 @@
+/** Compares the servers with what the store promises; asks INFO, and CONFIG GET for one setting, of each primary. */
+import { clockToleranceMs, type Finding, type Inspecting } from '../../store.js'
+import type { Primary, Redis } from './driver.js'
+
+/** `SET … PX` and TIME before a write are older; what is older than this has not been run. */
+const leastVersion = [6, 2] as const
+
+/** What a primary tells; undefined where it does not. */
+interface Told {
+  readonly info: ReadonlyMap<string, string>
+  readonly appendFsync: string | undefined
+  readonly clockAheadMs: number | undefined
+}
+
+export function inspecting(redis: Redis, appendOnly: boolean): Inspecting {
+  return { inspect }
+
+  async function inspect(): Promise<readonly Finding[]> {
+    const primaries = await redis.primaries()
+    const all = await Promise.all(primaries.map(ask))
+    return all.flatMap((told, index) => {
+      const where = all.length === 1 ? '' : ` (primary ${index + 1} of ${all.length})`
+      return findingsOf(told, appendOnly).map((one) => ({ ...one, found: `${one.found}${where}` }))
+    })
+  }
+}
+
+async function ask(primary: Primary): Promise<Told> {
+  const askedAtMs = Date.now()
+  const info = new Map((await primary.info()).split(/\r?\n/).map(pair))
+  const betweenMs = (askedAtMs + Date.now()) / 2
+  const micros = info.get('server_time_usec')
+  return {
+    info,
+    // Many managed servers refuse CONFIG.
+    appendFsync: await primary.setting('appendfsync').catch(() => undefined),
+    clockAheadMs: micros === undefined ? undefined : Math.round(Number(micros) / 1000 - betweenMs),
+  }
+}
+
+function pair(line: string): [string, string] {
+  const colon = line.indexOf(':')
+  return [line.slice(0, colon), line.slice(colon + 1)]
+}
+
+function findingsOf(told: Told, appendOnly: boolean): readonly Finding[] {
+  const { info, appendFsync, clockAheadMs } = told
+  return [
+    version(info.get('redis_version')),
+    durability(info.get('aof_enabled'), appendOnly),
+    ...(info.get('aof_enabled') === '1' ? [flushing(appendFsync)] : []),
+    eviction(info.get('maxmemory_policy'), info.get('maxmemory')),
+    replication(Number(info.get('connected_slaves') ?? 0)),
+    ...(clockAheadMs === undefined ? [] : [clock(clockAheadMs)]),
+  ]
+}
+
+function version(told: string | undefined): Finding {
+  const id = 'version'
+  const [major = 0, minor = 0] = (told ?? '').split('.').map(Number)
+  const [leastMajor, leastMinor] = leastVersion
+  if (told !== undefined && (major > leastMajor || (major === leastMajor && minor >= leastMinor)))
+    return { id, level: 'ok', found: `Redis ${told}` }
+  const least = leastVersion.join('.')
+  return {
+    id,
+    level: told === undefined ? 'note' : 'error',
+    found: told === undefined ? 'the server does not tell its version' : `Redis ${told}`,
+    means: `The store is written for Redis ${least} and later.`,
+    advice: `Run it on ${least} or later.`,
+  }
+}
+
+function durability(told: string | undefined, appendOnly: boolean): Finding {
+  const id = 'appendonly'
+  if (told === '1') return { id, level: 'ok', found: 'appendonly is on' }
+  return {
+    id,
+    level: appendOnly ? 'error' : 'warn',
+    found: told === undefined ? 'the server does not tell about appendonly' : 'appendonly is off',
+    means:
+      'When the server process ends without a save, claims and outcomes since the last snapshot are gone, and their retries run the work again.',
+    advice: appendOnly
+      ? 'Set `appendonly yes`, or do not declare `appendOnly: true`.'
+      : 'Set `appendonly yes` on the server, then declare it with `appendOnly: true`.',
+  }
+}
+
+function flushing(told: string | undefined): Finding {
+  const id = 'appendfsync'
+  if (told === 'always') return { id, level: 'ok', found: 'appendfsync is always' }
+  return {
+    id,
+    level: told === 'no' ? 'warn' : 'note',
+    found: told === undefined ? 'the server does not tell about appendfsync' : `appendfsync is ${told}`,
+    means:
+      told === 'no'
+        ? 'When the machine stops, what the kernel had not written yet is gone: some 30 s of claims and outcomes.'
+        : 'When the machine stops, the last second of claims and outcomes may be gone (with `everysec`).',
+    advice: 'Set `appendfsync always` if that is too much; it costs one flush for each turn of the server.',
+  }
+}
+
+function eviction(told: string | undefined, limit: string | undefined): Finding {
+  const id = 'maxmemory-policy'
+  if (told === 'noeviction') return { id, level: 'ok', found: 'maxmemory-policy is noeviction' }
+  return {
+    id,
+    level: told === undefined || limit === '0' ? 'warn' : 'error',
+    found:
+      told === undefined ? 'the server does not tell its maxmemory-policy' : `maxmemory-policy is ${told}`,
+    means:
+      'When memory is short the server drops records: a retry of finished work runs it again, and an owner at work loses its claim.',
+    advice: 'Set `maxmemory-policy noeviction`, and keep caches on another server.',
+  }
+}
+
+function replication(replicas: number): Finding {
+  const id = 'replication'
+  if (replicas === 0) return { id, level: 'ok', found: 'no replica is connected' }
+  return {
+    id,
+    level: 'note',
+    found: `${replicas} connected`,
+    means: 'Replication is asynchronous: a replica that is promoted may lack the last claims and outcomes.',
+    advice:
+      'Set `min-replicas-to-write` and `min-replicas-max-lag` to keep that short; for effects that must not repeat, use a store with transactions.',
+  }
+}
+
+function clock(aheadMs: number): Finding {
+  const id = 'clock'
+  if (Math.abs(aheadMs) <= clockToleranceMs)
+    return { id, level: 'ok', found: `the clocks differ by ${Math.abs(aheadMs)} ms` }
+  return {
+    id,
+    level: 'warn',
+    found: `the server's clock is ${Math.abs(aheadMs)} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} this machine's`,
+    means:
+      'Retention is judged by the earlier of the two clocks: done keys are kept for longer than they need be.',
+    advice: 'Set both clocks by NTP.',
+  }
+}
