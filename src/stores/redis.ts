@@ -57,7 +57,9 @@ const leastUnfinishedMs = 60 * 60_000
  *
  * @example
  * ```ts
- * const safe = retrysafe({ store: redis(new Redis(process.env.REDIS_URL)), mode: 'lease', scope: (req) => req.user.id })
+ * import { type RedisHandle, redis } from 'retrysafe/redis'
+ * // A client of ioredis or node-redis, made as you make it.
+ * const safeOn = (client: RedisHandle) => retrysafe({ store: redis(client), mode: 'lease' })
  * ```
  */
 export function redis(client: RedisHandle, options: RedisOptions = {}): RedisStore {

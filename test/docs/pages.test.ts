@@ -23,7 +23,7 @@ test('every page for users has an example that is run', () => {
     'README.md',
     ...pages().filter((page) => /^docs\/(?!api|architecture|dependencies|errors|rules)/.test(page)),
   ]
-  const running = allBlocks().filter(({ run }) => run !== undefined)
+  const running = [...allBlocks(), ...allBlocks({ needPeers: true })].filter(({ run }) => run !== undefined)
   expect(forUsers.length).toBeGreaterThan(6)
   expect(forUsers.filter((page) => !running.some(({ at }) => at.startsWith(`${page}:`)))).toEqual([])
 })
@@ -38,7 +38,7 @@ test('every row of docs/failures.md names a test that shows it, or the page that
 
 test('the pages speak of nothing that does not exist', () => {
   const absent =
-    /\b(redis|mysql|sqlite|fastify|hono|koa|nestjs|bullmq|dashboard|safeFetch|downstreamKey|keepInput|npx retrysafe)\b/i
+    /\b(mysql|sqlite|fastify|hono|koa|nestjs|bullmq|dashboard|safeFetch|downstreamKey|keepInput|npx retrysafe)\b/i
   const spoken = pages()
     .filter((page) => page.startsWith('docs/') || page === 'README.md')
     .flatMap((page) =>
