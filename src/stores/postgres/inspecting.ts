@@ -1,8 +1,8 @@
-/** Looks at the server behind the store, one question after the other, on a connection of the store's own kind. */
+/** Looks at the server behind the store, one question after the other, through the store's own client. */
 import type { Finding, Inspecting } from '../../store.js'
 import { finding } from '../findings.js'
-import type { Connection, Connections } from './driver.js'
-import { type Ask, askerOn } from './inspect/ask.js'
+import type { Connections } from './driver.js'
+import { type Ask, askerThrough } from './inspect/ask.js'
 import { inspectPooler } from './inspect/pooler.js'
 import { inspectServer } from './inspect/server.js'
 import { judgeSettings, settingNames } from './inspect/settings.js'
@@ -15,22 +15,10 @@ export function inspecting(connections: Connections, schema: string, prepare: bo
   return { inspect }
 
   async function inspect(): Promise<readonly Finding[]> {
-    const connection = await connections.acquire()
-    try {
-      const findings = await inspectAll(connection)
-      connection.release()
-      return findings
-    } catch (error) {
-      connection.destroy()
-      throw error
-    }
-  }
-
-  async function inspectAll(connection: Connection): Promise<readonly Finding[]> {
-    const ask = askerOn(connection)
+    const ask = askerThrough(connections)
     const server = await tried('server', () => inspectServer(ask))
     const settings = await tried('settings', () => inspectSettings(ask))
-    const pooler = await tried('pooler', () => inspectPooler(connection, connections, prepare))
+    const pooler = await tried('pooler', () => inspectPooler(connections, prepare))
     let open = false
     const table = await tried('table', async () => {
       const place = await inspectTable(ask, schema)

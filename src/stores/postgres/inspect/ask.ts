@@ -1,6 +1,6 @@
 /** Asks the server one question, in a transaction of its own that only reads and that nobody has to wait for. */
-import { type Connection, call, type Row, type Value } from '../driver.js'
-import { sqlState } from '../sql-state.js'
+import { type Connections, call, type Row, type Value } from '../driver.js'
+import { isConnectionFault } from '../sql-state.js'
 import { named } from '../statements.js'
 
 /** Rows of one statement; throws what the server or the connection said. */
@@ -9,16 +9,21 @@ export type Ask = (text: string, ...values: readonly Value[]) => Promise<readonl
 /** How long a question may take, in ms: a doctor who stalls the patient is none. */
 export const questionLimitMs = 5000
 
-export function askerOn(connection: Connection): Ask {
+/** Each question on a session of its own, which some clients take back with the end of a transaction. */
+export function askerThrough(connections: Pick<Connections, 'acquire'>): Ask {
   return async (text, ...values) => {
-    const { results, failure } = await connection.flight([
+    const session = await connections.acquire()
+    const { results, failure } = await session.flight([
       call(named('begin isolation level read committed read only')),
       call(named(`select set_config('statement_timeout', '${questionLimitMs}', true)`)),
       call(named(text), ...values),
       call(named('commit')),
     ])
-    if (failure === undefined) return results[2]?.rows ?? []
-    if (sqlState(failure.error) !== '') await connection.flight([call(named('rollback'))])
-    throw failure.error
+    const broken = failure !== undefined && isConnectionFault(failure.error)
+    if (failure !== undefined && !broken) await session.flight([call(named('rollback'))])
+    if (broken) session.destroy()
+    else session.release()
+    if (failure !== undefined) throw failure.error
+    return results[2]?.rows ?? []
   }
 }

@@ -9,39 +9,43 @@ import { finding, fine } from '../../findings.js'
 import { type Connection, type Connections, call } from '../driver.js'
 import { textAt } from '../rows.js'
 import { named } from '../statements.js'
-import { askerOn } from './ask.js'
 
 const whoServes = 'select pg_backend_pid() as pid'
 
 export async function inspectPooler(
-  connection: Connection,
   { dedicate }: Connections,
   prepare: boolean,
 ): Promise<readonly Finding[]> {
-  // Without a connection outside the pool the second one could be one too many for it.
+  // Out of the pool two connections might be one more than it has.
   if (dedicate === undefined) return []
-  const other = await dedicate()
+  const one = await dedicate()
   try {
-    return [judge(await sharesServers(connection, other), prepare)]
+    const other = await dedicate()
+    try {
+      return [judge(await sharesServers(one, other), prepare)]
+    } finally {
+      other.release()
+    }
   } finally {
-    other.release()
+    one.release()
   }
 }
 
 async function sharesServers(one: Connection, other: Connection): Promise<boolean> {
   const first = await servedBy(one)
-  const { results, failure } = await other.flight([call(named('begin read only')), call(named(whoServes))])
-  if (failure !== undefined) throw failure.error
-  const second = textAt(results[1]?.rows[0], 0)
-  // While the other holds what may have served us before.
+  const second = await servedBy(other, 'begin read only')
+  // While the other holds what may have served the one before.
   const third = await servedBy(one)
   await other.flight([call(named('rollback'))])
   return second === first || third !== first
 }
 
-async function servedBy(connection: Connection): Promise<string> {
-  const [row] = await askerOn(connection)(whoServes)
-  return textAt(row, 0)
+async function servedBy(connection: Connection, ...before: readonly string[]): Promise<string> {
+  const { results, failure } = await connection.flight(
+    [...before, whoServes].map((text) => call(named(text))),
+  )
+  if (failure !== undefined) throw failure.error
+  return textAt(results.at(-1)?.rows[0], 0)
 }
 
 function judge(shared: boolean, prepare: boolean): Finding {
