@@ -1,0 +1,152 @@
+/**
+ * Opens transactions. The claim is insert-first: its row is written before the work, and the primary key decides. There is no lock without a row here that ends with
+ * the transaction (`GET_LOCK` belongs to the session, outlives a ROLLBACK and is not known to every cluster), and a locking look-up of a key that is not
+ * there locks nothing under READ COMMITTED and the gap around it under REPEATABLE READ, where two of them are a deadlock (rule 36).
+ */
+import type { BeginRequest, Identity, OpenTransaction, Owned, SeenRecord, Transactions } from '../../store.js'
+import { type Ground, insertClaim, look, mayReplace, seize } from './claim.js'
+import type { Driver, Session } from './driver.js'
+import { committing, giveUp, type Look, openTransaction } from './ending.js'
+import { explained, isConflict, isConnectionFault, isLocked } from './errors.js'
+import { onConnection, together } from './once.js'
+import { isTimeout } from './patience.js'
+import { begin, isolation, limitIdle, savepointName } from './statements.js'
+import { openWithin } from './within.js'
+
+/** How often a claim begins anew when a rival is there at the insert and was not, or not yet, at the look. */
+const claimRounds = 4
+
+export interface Context<Tx> extends Ground {
+  readonly driver: Driver<Tx>
+}
+
+export function transactions<Tx>(context: Context<Tx>): Transactions<Tx> {
+  return {
+    begin: (request) => beginClaim(context, request),
+    within: (tx, request) => openWithin(context, tx, request),
+    open: (owned, timeoutMs) => openOwned(context, owned, timeoutMs),
+    readBack: (identity, callerNowMs) => readBack(context, identity, callerNowMs),
+    renameOwner: (owned, owner) => renameOwner(context, owned, owner),
+    isConflict,
+  }
+}
+
+/**
+ * Begins. When the connection turns out to be dead, nothing has run: ONE fresh try on another one, so that sockets gone stale in the pool (a restarted
+ * server) do not surface.
+ */
+async function start<Tx>(context: Context<Tx>, timeoutMs: number): Promise<Session<Tx>> {
+  for (let fresh = false; ; fresh = true) {
+    const session = await context.driver.acquire().catch((error: unknown) => {
+      throw explained(error, context.schema)
+    })
+    try {
+      await session.run(limitIdle(timeoutMs))
+      await session.run(isolation)
+      await session.run(begin)
+      return session
+    } catch (error) {
+      session.destroy()
+      if (fresh || isTimeout(error) || !isConnectionFault(error)) throw explained(error, context.schema)
+      // One turn of the event loop: the pool then hears of its other sockets that the same restart closed.
+      await new Promise((resume) => setImmediate(resume))
+    }
+  }
+}
+
+async function beginClaim<Tx>(context: Context<Tx>, request: BeginRequest): Promise<OpenTransaction<Tx>> {
+  for (let round = 1; ; round += 1) {
+    const session = await start(context, request.timeoutMs)
+    try {
+      const found = await claimIn(context, session, request)
+      // Another round, for which nothing of this one may stand: a refused insert leaves a lock on the rival's row.
+      if (found === 'rival' && round < claimRounds) {
+        await giveUp(session)
+        continue
+      }
+      const end = found === 'rival' ? { granted: false, generation: 0, seen: undefined } : found
+      return openTransaction(context, session, end, committing(context, request, 4))
+    } catch (error) {
+      await giveUp(session)
+      // Nothing of the work has run. A deadlock among claims is ours to settle (rule 36).
+      if (!isConflict(error) || round === claimRounds) throw explained(error, context.schema)
+    }
+  }
+}
+
+/** Looks, and takes what is free. `rival`: somebody was first between the look and the insert. */
+async function claimIn<Tx>(
+  context: Context<Tx>,
+  session: Session<Tx>,
+  request: BeginRequest,
+): Promise<Look | 'rival'> {
+  const { identity, owner, callerNowMs } = request
+  const seen = await look(context, session, identity, callerNowMs)
+  const held = { granted: false, generation: 0, seen }
+  if (seen !== undefined && !mayReplace(seen)) return held
+  const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
+  const taken =
+    seen === undefined
+      ? await insertClaim(context, session, claim)
+      : await seize(context, session, claim, seen, callerNowMs)
+  if (taken === 'rival') return 'rival'
+  if (taken === 'locked' || taken === undefined) return held
+  await session.run(`savepoint ${savepointName('work', owner)}`)
+  return { granted: true, generation: taken.generation, seen }
+}
+
+async function openOwned<Tx>(
+  context: Context<Tx>,
+  owned: Owned,
+  timeoutMs: number,
+): Promise<OpenTransaction<Tx>> {
+  const session = await start(context, timeoutMs)
+  try {
+    await session.run(`savepoint ${savepointName('work', owned.owner)}`)
+  } catch (error) {
+    await giveUp(session)
+    throw explained(error, context.schema)
+  }
+  const found = { granted: true, generation: 0, seen: undefined }
+  return openTransaction(context, session, found, committing(context, owned, 1))
+}
+
+/** READ WRITE in words: a replica grants the lock as well and shows no row, and refuses this (rule 10). The lock comes first: a look cannot be older then. */
+function readBack<Tx>(
+  context: Context<Tx>,
+  identity: Identity,
+  callerNowMs: number,
+): Promise<{ undecided: boolean; seen?: SeenRecord }> {
+  return onConnection(context, (connection) =>
+    together(connection, async () => {
+      const undecided = await connection.run(context.statements.probe(identity)).then(
+        () => false,
+        (error: unknown) => {
+          if (isLocked(error)) return true
+          throw error
+        },
+      )
+      const seen = await look(context, connection, identity, callerNowMs)
+      return { undecided, ...(seen === undefined ? {} : { seen }) }
+    }),
+  )
+}
+
+function renameOwner<Tx>(
+  context: Context<Tx>,
+  { identity, owner }: Owned,
+  renamed: string,
+): Promise<'renamed' | 'locked' | 'lost'> {
+  const { statements } = context
+  return onConnection(context, (connection) =>
+    together(connection, async () => {
+      const free = await connection.run(statements.lockOne(identity, owner))
+      if (free.rows.length > 0) {
+        await connection.run(statements.rename(identity, owner, renamed))
+        return 'renamed'
+      }
+      const ours = await connection.run(statements.findOne(identity, owner))
+      return ours.rows.length > 0 ? 'locked' : 'lost'
+    }),
+  )
+}

@@ -1,0 +1,91 @@
+/**
+ * A claim inside the caller's own open transaction, behind a savepoint (rule 7). No setting of it is changed. It is true when the caller commits.
+ *
+ * The caller's snapshot may be older than a rival's record: then the look does not see it, the insert is refused by it, and only then is it read as it is now, by a
+ * locking read of a row that is there (rule 36). An insert refused for a lock rolls back only itself, unless the server runs with
+ * `innodb_rollback_on_timeout`, where it takes the caller's transaction along: that ends in an error.
+ */
+import { fail } from '../../errors.js'
+import type { BeginRequest, OpenTransaction } from '../../store.js'
+import type { Context } from './begin.js'
+import { insertClaim, look, mayReplace, seize } from './claim.js'
+import type { Session } from './driver.js'
+import { type Ending, type Look, openTransaction } from './ending.js'
+import { explained, isNoSavepoint } from './errors.js'
+import { seenRecord } from './rows.js'
+import { savepointName } from './statements.js'
+
+/** A rival whose row was gone again when it was looked at: then there is another try, and then it counts as held. */
+const rounds = 2
+
+export async function openWithin<Tx>(
+  context: Context<Tx>,
+  tx: Tx,
+  request: BeginRequest,
+): Promise<OpenTransaction<Tx>> {
+  const session = context.driver.adopt(tx)
+  const claim = savepointName('claim', request.owner)
+  await openSavepoint(session, claim)
+  try {
+    const found = await claimWithin(context, session, request)
+    return openTransaction(context, session, found, releasing(context, request, claim))
+  } catch (error) {
+    await session.run(`rollback to savepoint ${claim}`).catch((lost: unknown) => {
+      if (isNoSavepoint(lost))
+        throw fail('TRANSACTION_ABORTED', {
+          detail: 'the server has rolled the whole transaction back',
+          cause: explained(error, context.schema),
+        })
+    })
+    throw explained(error, context.schema)
+  }
+}
+
+/** Outside a transaction a savepoint is no error, and gone at once: then what follows would be committed statement by statement. */
+async function openSavepoint<Tx>(session: Session<Tx>, name: string): Promise<void> {
+  await session.run(`savepoint ${name}`)
+  try {
+    await session.run(`rollback to savepoint ${name}`)
+  } catch (error) {
+    if (!isNoSavepoint(error)) throw error
+    throw fail('OPTION_INVALID', { detail: 'tx has no open transaction: begin one before `within`' })
+  }
+}
+
+async function claimWithin<Tx>(
+  context: Context<Tx>,
+  session: Session<Tx>,
+  request: BeginRequest,
+): Promise<Look> {
+  const { identity, owner, callerNowMs } = request
+  let seen = await look(context, session, identity, callerNowMs)
+  for (let round = 0; round < rounds; round += 1) {
+    if (seen !== undefined && !mayReplace(seen)) break
+    const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
+    const taken =
+      seen === undefined
+        ? await insertClaim(context, session, claim)
+        : await seize(context, session, claim, seen, callerNowMs)
+    if (typeof taken === 'object') {
+      await session.run(`savepoint ${savepointName('work', owner)}`)
+      return { granted: true, generation: taken.generation, seen }
+    }
+    if (taken !== 'rival') break
+    const { rows } = await session.run(context.statements.lookAgain(identity, callerNowMs))
+    seen = rows[0] && seenRecord(rows[0])
+  }
+  return { granted: false, generation: 0, seen }
+}
+
+function releasing<Tx>({ statements }: Context<Tx>, request: BeginRequest, claim: string): Ending {
+  const { identity, owner } = request
+  return {
+    work: savepointName('work', owner),
+    finish: ({ outcome, retainMs }) => statements.complete(identity, owner, outcome, retainMs, 4),
+    close: `release savepoint ${claim}`,
+    undo: [`rollback to savepoint ${claim}`, `release savepoint ${claim}`],
+    commits: false,
+    zeroRows: 'aborted',
+    leave: (session) => session.release(),
+  }
+}
