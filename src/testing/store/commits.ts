@@ -139,9 +139,10 @@ async function fenced<Tx extends object>(
   lose: (room: Room<Tx>, held: HeldClaim) => Promise<void>,
 ): Promise<void> {
   const held = await hold(room.store, fresh())
+  if (room.oneWriter) await lose(room, held)
   const open = await room.transactions().open(held, minuteMs)
   await effect(room, { ...open, tx: open.tx, generation: held.generation }, held.identity)
-  await lose(room, held)
+  if (!room.oneWriter) await lose(room, held)
   const before = await look(room.store, held.identity)
   const save = await saved(open, { outcome: Uint8Array.of(9) })
   // Under a stricter level the database itself finds that another transaction was first.

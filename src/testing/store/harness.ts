@@ -58,6 +58,11 @@ export interface StoreHarness<Tx extends object> {
    * a caller would that is told 503.
    */
   readonly mayConflict?: boolean
+  /**
+   * Whether an open transaction keeps every other writer of the ledger out, as in SQLite. What a case would write beside it is then written
+   * before it begins, which is the only order there is.
+   */
+  readonly oneWriter?: boolean
   /** Abilities that the store does without, each with its reason; the reason is what the skipped cases show. */
   readonly lacks?: Readonly<Partial<Record<Ability, string>>>
 }

@@ -29,6 +29,8 @@ export interface Room<Tx extends object> {
   plant(identity: Identity, shape: 'dead' | 'steps'): Promise<void>
   /** Whether transactions may meet a rival: see the harness. */
   readonly mayConflict: boolean
+  /** Whether nothing can be written beside an open transaction: see the harness. */
+  readonly oneWriter: boolean
   /** Processes of their own, each with a client of its own. */
   processes(count: number): Promise<Processes>
   /** An instance on the store, or on another client of it. */
@@ -62,6 +64,7 @@ export async function inRoom<Tx extends object>(
       own: async () => present('a transaction of its own', await harness.own?.()),
       plant: async (identity, shape) => harness.plant?.(identity, shape),
       mayConflict: harness.mayConflict ?? false,
+      oneWriter: harness.oneWriter ?? false,
       processes: async (count) => {
         const processes = await startProcesses(present('the module', harness.processes), count)
         endings.unshift(processes.stop)
