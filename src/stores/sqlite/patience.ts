@@ -1,0 +1,28 @@
+/** Waiting for the file by timer, outside of SQLite: the event loop goes on meanwhile (rule 37). */
+import { setTimeout } from 'node:timers/promises'
+import { fail } from '../../errors.js'
+import { explained, isBusy } from './faults.js'
+
+/**
+ * Longest pause between two tries, in ms. Another process lets go for some 0.1 ms between two transactions of 1 ms: whoever asks every
+ * few ms meets such a gap soon, and a try costs some µs.
+ */
+const longestPauseMs = 12
+
+/** Runs something as soon as no rival has the file; a failure that is none of a rival's is explained and thrown. */
+export async function whenFree<T>(run: () => T, limitMs: number): Promise<T> {
+  const until = performance.now() + limitMs
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return run()
+    } catch (error) {
+      if (!isBusy(error)) throw explained(error)
+      if (performance.now() >= until) {
+        const detail = `the database file was busy for ${limitMs} ms`
+        throw fail('STORE_UNAVAILABLE', { detail, cause: error })
+      }
+      // Full jitter: processes that were refused together must not come back together.
+      await setTimeout(Math.random() * Math.min(longestPauseMs, 2 ** tries))
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/** Where connections come from: one that is shared with the rest of the program, or as many as are opened. */
+import { fail } from '../../errors.js'
+import { type Connection, connectionOf } from './connection.js'
+import { occupiedError } from './faults.js'
+import { gateOf } from './gate.js'
+import { checkHandle, type SqliteHandle } from './handles.js'
+
+export interface Source {
+  /** Whether others use the connection between two turns of the event loop. */
+  readonly shared: boolean
+  /** The queue of the file. Throws while the file is busy. */
+  gate(): string
+  /** For statements of their own, outside any transaction. Throws while a shared one is inside somebody else's. */
+  home(): Connection
+  /** For one transaction. */
+  take(): Connection
+  /** Takes a connection back that is outside any transaction again. */
+  give(connection: Connection): void
+  /** Lets go of what was opened here. */
+  close(): void
+}
+
+/** `synchronous` in numbers, as the pragma has it. */
+export const fullSync = 2
+
+/** The path of the main database; empty for one in memory. */
+export function fileOf(connection: Connection): string {
+  const main = connection.rows('pragma database_list').find(({ name }) => name === 'main')
+  return String(main?.file ?? '')
+}
+
+export function journalOf(connection: Connection): string {
+  return String(connection.rows('pragma main.journal_mode')[0]?.journal_mode)
+}
+
+/** A database in memory has no file that would name it: each is a queue of its own. */
+const memories = new WeakMap<SqliteHandle, string>()
+let memoriesSoFar = 0
+
+function memoryName(handle: SqliteHandle): string {
+  const known = memories.get(handle)
+  if (known !== undefined) return known
+  memoriesSoFar += 1
+  const name = `memory:${memoriesSoFar}`
+  memories.set(handle, name)
+  return name
+}
+
+/** One connection for everything. It stays the caller's: no setting of it is changed for longer than a breath, and it is never closed. */
+export function sharedSource(handle: SqliteHandle): Source {
+  const connection = connectionOf(handle)
+  let gate: string | undefined
+
+  function named(): string {
+    const file = fileOf(connection)
+    if (file === '') return memoryName(handle)
+    // With a rollback journal a reader in another process makes COMMIT fail, and there is no time to wait in.
+    if (journalOf(connection) !== 'wal') {
+      throw fail('OPTION_INVALID', {
+        detail: `the database must be in WAL mode: run "pragma journal_mode = wal" on it once`,
+      })
+    }
+    return gateOf(file)
+  }
+
+  function home(): Connection {
+    if (connection.inTransaction()) throw occupiedError()
+    return connection
+  }
+
+  return {
+    shared: true,
+    gate: () => {
+      gate ??= connection.quietly(named)
+      return gate
+    },
+    home,
+    take: home,
+    give: () => undefined,
+    close: () => undefined,
+  }
+}
+
+/**
+ * A connection for each transaction, and one for everything else. The one behind the last transaction is kept for the next: there is one writer at a time,
+ * and the last connection that closes would check the whole log point every time.
+ */
+export function openedSource(open: () => unknown, synced: boolean): Source {
+  let first: Connection | undefined
+  let gate: string | undefined
+  let idle: Connection | undefined
+
+  function fresh(): Connection {
+    const connection = connectionOf(checkHandle(open(), 'open() must give'))
+    try {
+      if (fileOf(connection) === '') {
+        throw fail('OPTION_INVALID', {
+          detail: 'open() gives a database in memory, a new one each time: pass one connection, sqlite(db)',
+        })
+      }
+      connection.exec('pragma busy_timeout = 0')
+      if (journalOf(connection) !== 'wal') toWal(connection)
+      // Said in words: a build may have another default for WAL mode, which a new connection shows only after its first look at the file.
+      if (synced && connection.pragma('main.synchronous') <= fullSync)
+        connection.exec('pragma main.synchronous = full')
+      return connection
+    } catch (error) {
+      connection.handle.close()
+      throw error
+    }
+  }
+
+  function home(): Connection {
+    first ??= fresh()
+    return first
+  }
+
+  return {
+    shared: false,
+    gate: () => {
+      gate ??= gateOf(fileOf(home()))
+      return gate
+    },
+    home,
+    take: () => {
+      const taken = idle ?? fresh()
+      idle = undefined
+      return taken
+    },
+    give: (connection) => {
+      if (idle === undefined && first !== undefined && !connection.inTransaction()) idle = connection
+      else connection.handle.close()
+    },
+    close: () => {
+      for (const connection of [idle, first]) connection?.handle.close()
+      idle = undefined
+      first = undefined
+    },
+  }
+}
+
+function toWal(connection: Connection): void {
+  const [answer] = connection.rows('pragma main.journal_mode = wal')
+  if (answer?.journal_mode === 'wal') return
+  throw fail('STORE_UNAVAILABLE', {
+    detail: 'the database cannot be put into WAL mode: is it on a network file system, or read-only?',
+  })
+}
