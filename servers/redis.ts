@@ -47,10 +47,10 @@ const primaries = 3
 const keeper = `
 "$1" "$2/redis.conf" &
 pid=$!
-read -r signal
-kill "-\${signal:-KILL}" "$pid" 2>/dev/null
+read -r data
+kill -KILL "$pid" 2>/dev/null
 wait "$pid"
-[ -n "$signal" ] || rm -rf "$2"
+[ "$data" = keep ] || rm -rf "$2"
 `
 
 /** @throws Error with what Redis wrote when it does not come up. */
@@ -121,13 +121,14 @@ async function startServer(appendOnly: boolean, busPort: number | undefined): Pr
   }
 
   async function stop(): Promise<void> {
-    await end('TERM')
+    await end('remove')
+    // Killed before, it had kept them.
     rmSync(folder, { recursive: true, force: true })
   }
 
   try {
     await says(port, 'PING', /PONG/)
-    return { port, url: `redis://127.0.0.1:${port}`, kill: () => end('KILL'), restart, stop }
+    return { port, url: `redis://127.0.0.1:${port}`, kill: () => end('keep'), restart, stop }
   } catch (cause) {
     const log = join(folder, 'redis.log')
     const said = existsSync(log) ? readFileSync(log, 'utf8').slice(-2000) : ''
@@ -136,16 +137,16 @@ async function startServer(appendOnly: boolean, busPort: number | undefined): Pr
   }
 }
 
-/** Starts the process; what is returned ends it. */
-function run(account: Account | undefined, folder: string): (signal: 'TERM' | 'KILL') => Promise<void> {
+/** Starts the process; what is returned ends it, as a crash would, and keeps or removes its data. */
+function run(account: Account | undefined, folder: string): (data: 'keep' | 'remove') => Promise<void> {
   const child = spawn('/bin/sh', ['-c', keeper, 'sh', redisProgram, folder], {
     ...underAccount(account),
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   child.stdin.on('error', () => undefined)
   const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  return async (signal) => {
-    child.stdin.end(`${signal}\n`)
+  return async (data) => {
+    child.stdin.end(`${data}\n`)
     await ended
   }
 }
