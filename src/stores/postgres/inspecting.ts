@@ -16,9 +16,9 @@ export function inspecting(connections: Connections, schema: string, prepare: bo
 
   async function inspect(): Promise<readonly Finding[]> {
     const ask = askerThrough(connections)
+    const pooler = await tried('pooler', () => inspectPooler(connections, prepare))
     const server = await tried('server', () => inspectServer(ask))
     const settings = await tried('settings', () => inspectSettings(ask))
-    const pooler = await tried('pooler', () => inspectPooler(connections, prepare))
     let open = false
     const table = await tried('table', async () => {
       const place = await inspectTable(ask, schema)

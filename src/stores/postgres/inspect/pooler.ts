@@ -8,6 +8,7 @@ import type { Finding } from '../../../store.js'
 import { finding, fine } from '../../findings.js'
 import { type Connection, type Connections, call } from '../driver.js'
 import { textAt } from '../rows.js'
+import { sqlState } from '../sql-state.js'
 import { named } from '../statements.js'
 
 const whoServes = 'select pg_backend_pid() as pid'
@@ -23,6 +24,8 @@ export async function inspectPooler(
     const other = await dedicate()
     try {
       return [judge(await sharesServers(one, other), prepare)]
+    } catch (error) {
+      return [judgeRefusal(error)]
     } finally {
       other.release()
     }
@@ -48,13 +51,24 @@ async function servedBy(connection: Connection, ...before: readonly string[]): P
   return textAt(results.at(-1)?.rows[0], 0)
 }
 
+const prepareAdvice =
+  'Leave prepare out, or have PgBouncer 1.21 or later with max_prepared_statements above 0.'
+
 function judge(shared: boolean, prepare: boolean): Finding {
   const id = 'pooler'
   if (!shared) return fine(id, 'no pooler in transaction mode was seen')
   const found = `a pooler in transaction mode, prepare: ${prepare}`
   if (!prepare) return fine(id, found)
   const means =
-    'Statements with a name live on one connection of the server, and the next transaction may get another: it fails with 26000, or callers get 503, unless the pooler follows names.'
-  const advice = 'Leave prepare out, or have PgBouncer 1.21 or later with max_prepared_statements above 0.'
-  return finding('warn', id, found, means, advice)
+    'A statement with a name lives on one connection of the server, and the next transaction may get another. This pooler followed the names that were tried here.'
+  return finding('note', id, found, means, prepareAdvice)
+}
+
+/** 26000: a name that this connection of the server does not know. 42P05: one that it knows from somebody else. */
+function judgeRefusal(error: unknown): Finding {
+  const code = sqlState(error)
+  if (code !== '26000' && code !== '42P05') throw error
+  const found = `a pooler in transaction mode refuses prepared statements (${code})`
+  const means = 'Statements fail by chance, and their callers get 503.'
+  return finding('error', 'pooler', found, means, prepareAdvice)
 }
