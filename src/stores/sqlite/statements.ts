@@ -76,7 +76,7 @@ export const statements = {
   sweep: `delete from ${table} where rowid in (
       select rowid from ${table} where ${sweepable} and ends_at <= ${retentionClock} order by ends_at limit :limit)
     returning generation`,
-  swept: 'update main.retrysafe_swept set generation = max(generation, :generation)',
+  swept: 'update main.retrysafe_swept set generation = max(generation, :generation) returning 1',
   list: (where: string) => `select key, scope, state, generation, attempts, ends_at, ${now} as now_ms
     from ${table} where ${where} order by generation desc limit :limit`,
   count: `select state, count(*) as records from ${table} group by state`,

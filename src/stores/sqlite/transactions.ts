@@ -40,7 +40,8 @@ async function begin<Tx>(context: Context, request: BeginRequest): Promise<OpenT
   const { identity, callerNowMs } = request
   const gate = await gateName(context)
   const before = await read(context, (connection) => lookUp(connection, identity, callerNowMs))
-  if (stands(before) || isHeld(gate, identity)) return notGranted(context, before)
+  const held = isHeld(gate, identity)
+  if (held || stands(before)) return onlySeen(context, before, !held)
   const free = hold(gate, identity)
   let turn: Turn | undefined
   try {
@@ -50,7 +51,7 @@ async function begin<Tx>(context: Context, request: BeginRequest): Promise<OpenT
     if (stands(seen)) {
       turn.end()
       free()
-      return notGranted(context, seen)
+      return onlySeen(context, seen, true)
     }
     const look = { seen, generation: generationFor(turn, seen) }
     const write = saving(turn, request, look)
@@ -107,10 +108,14 @@ async function openOwned<Tx>(context: Context, { identity, owner }: Owned): Prom
 }
 
 /**
- * A record that stands, or is held: nothing was begun. What the work would write through is opened if somebody asks for it all the same, and
- * rolled back: it can never be saved.
+ * A record that stands, or an intent that is held: no lock was taken, and nothing can be saved. What the work would write through is opened if somebody asks for it all the same, and
+ * rolled back.
  */
-function notGranted<Tx>({ source }: Context, seen: SeenRecord | undefined): OpenTransaction<Tx> {
+function onlySeen<Tx>(
+  { source }: Context,
+  seen: SeenRecord | undefined,
+  granted: boolean,
+): OpenTransaction<Tx> {
   let opened: { readonly tx: Tx; used(): boolean; close(): void; end(): void } | undefined
 
   function open() {
@@ -132,7 +137,7 @@ function notGranted<Tx>({ source }: Context, seen: SeenRecord | undefined): Open
 
   return {
     seen,
-    granted: false,
+    granted,
     generation: 0,
     get tx() {
       opened ??= source.shared ? { ...dead<Tx>(source), end: () => undefined } : open()
