@@ -22,6 +22,12 @@ export type { PgPool, PgPoolClient, PgTx } from './postgres/node-postgres.js'
 export type { Pglite, PgliteTx } from './postgres/pglite.js'
 export type { PostgresJs, PostgresJsTx } from './postgres/postgres-js.js'
 export type { PostgresTool } from './postgres/tool.js'
+export type { DrizzleDb, DrizzleTx } from './tools/drizzle.js'
+export type { KnexDb, KnexTx } from './tools/knex.js'
+export type { ToolHandle, ToolTx } from './tools/known.js'
+export type { KyselyDb, KyselyTx } from './tools/kysely.js'
+export type { PrismaDb, PrismaTx } from './tools/prisma.js'
+export type { TypeormDataSource, TypeormTx } from './tools/typeorm.js'
 
 /** Options of {@link postgres}. */
 export interface PostgresOptions {
@@ -62,8 +68,9 @@ export interface PostgresStore<Tx> extends Store<Tx> {
  *
  * Costs one round trip before the work and none more than COMMIT after it. Needs the primary: a standby is refused.
  *
- * @param handle A `pg.Pool` of node-postgres 8.11 or later, the `sql` of postgres.js 3.4, a PGlite, or `{ transaction, query }` of any other tool. It
- *   stays the caller's: `close()` does not end it.
+ * @param handle A `pg.Pool` of node-postgres 8.11 or later, the `sql` of postgres.js 3.4, a PGlite; the database of Drizzle, a Kysely, a `PrismaClient`,
+ *   a Knex or the `DataSource` of TypeORM, whose own transaction is then `tx`; or `{ transaction, query }` of any other tool. It stays the caller's:
+ *   `close()` does not end it.
  * @throws `OPTION_INVALID` for an option or a handle that cannot be right.
  *
  * @example

@@ -1,13 +1,14 @@
 /** Which driver a handle gets: told by its shape, never by importing its package, so that the package stays the user's. */
 import { fail } from '../../errors.js'
+import { knownTool, misfit, type ToolHandle, type ToolTx } from '../tools/known.js'
 import type { Driver } from './driver.js'
 import { isPool, nodePostgres, type PgPool, type PgTx } from './node-postgres.js'
 import { isPersistent, isPglite, type Pglite, type PgliteTx, pgliteDriver } from './pglite.js'
 import { isPostgresJs, type PostgresJs, type PostgresJsTx, postgresJs } from './postgres-js.js'
 import { isTool, type PostgresTool, toolDriver } from './tool.js'
 
-/** A client that {@link postgres} knows by its shape. */
-export type PostgresHandle = PgPool | PostgresJs | Pglite
+/** A client or a tool that {@link postgres} knows by its shape. */
+export type PostgresHandle = PgPool | PostgresJs | Pglite | ToolHandle
 
 /** What the work writes through, by the handle. */
 export type PostgresTx<Handle> = Handle extends PostgresJs
@@ -16,7 +17,7 @@ export type PostgresTx<Handle> = Handle extends PostgresJs
     ? PgTx<Handle>
     : Handle extends Pglite
       ? PgliteTx<Handle>
-      : never
+      : ToolTx<Handle>
 
 interface Found<Tx> {
   readonly driver: Driver<Tx>
@@ -33,9 +34,23 @@ function found(handle: unknown, prepare: boolean): Found<unknown> {
   if (isPool(handle)) return { driver: nodePostgres(handle, prepare), survivesCrash: true }
   if (isPostgresJs(handle)) return { driver: postgresJs(handle, prepare), survivesCrash: true }
   if (isPglite(handle)) return { driver: pgliteDriver(handle), survivesCrash: isPersistent(handle) }
-  if (isTool(handle)) return { driver: toolDriver(handle), survivesCrash: true }
-  throw fail('OPTION_INVALID', {
-    detail:
-      'postgres() takes a Pool of node-postgres, the sql of postgres.js, a PGlite, or { transaction, query }',
-  })
+  const known = knownTool(handle)
+  if (known !== undefined && !isOurs(known.dialect))
+    throw fail('OPTION_INVALID', { detail: `this ${known.name} is for another database: ${known.dialect}` })
+  if (known !== undefined) return { driver: toolDriver(known.tool), survivesCrash: true }
+  const why = misfit(handle)
+  if (why === undefined && isTool(handle)) return { driver: toolDriver(handle), survivesCrash: true }
+  throw fail('OPTION_INVALID', { detail: why ?? taken })
+}
+
+const taken =
+  'postgres() takes a Pool of node-postgres, the sql of postgres.js, a PGlite, a Drizzle, a Kysely, a PrismaClient, a Knex, a DataSource of TypeORM, or { transaction, query }'
+
+/** What tools call it. The relatives that a tool knows by another name speak its protocol, and the store stands on the protocol. */
+const dialects: readonly string[] = [
+  ...['PgDatabase', 'postgres', 'postgresql', 'cockroachdb', 'aurora-postgres'],
+]
+
+function isOurs(dialect: string | undefined): boolean {
+  return dialect === undefined || dialects.includes(dialect)
 }

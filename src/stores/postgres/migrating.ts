@@ -27,7 +27,7 @@ async function runMissing(connection: Connection, schema: string): Promise<reado
   // READ COMMITTED, so that what the process before us has committed is seen once the lock is ours.
   await fly(connection, [plain('begin isolation level read committed read write')])
   const lock = lockNumber(schema, { key: 'migrations', scope: '' })
-  await fly(connection, [call(named('select pg_advisory_xact_lock($1::bigint)'), lock)])
+  await fly(connection, [call(named('select pg_advisory_xact_lock($1::bigint)::text'), lock)])
   const [found] = await fly(connection, [call(named('select to_regnamespace($1) is null'), `"${schema}"`)])
   // CREATE SCHEMA asks for a right on the database even where IF NOT EXISTS has nothing to create.
   if (textAt(found?.rows[0], 0) === 't') await fly(connection, [plain(createSchema(schema))])

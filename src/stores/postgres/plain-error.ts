@@ -3,22 +3,16 @@
  * drivers add the parameters, and tools put them into the message of their own error around it. Keys and scopes do not belong into
  * events, causes and logs.
  */
+import { innerErrors, saidByServer } from './inner-errors.js'
 
 /** What tells the fault without the row; postgres.js writes `schema_name` for `schema`, and so on. */
 const told = ['name', 'code', 'severity', 'hint', 'position', 'file', 'line', 'routine']
 const places = ['schema', 'table', 'column', 'constraint'].flatMap((name) => [name, `${name}_name`])
 
-/** Errors in errors that are looked into. */
-const depth = 4
-
 /** The server's error with its values left out. What the server did not say (a broken connection) stays as it is. */
 export function withoutValues(error: unknown): unknown {
-  let found = error
-  for (let level = 0; level < depth && typeof found === 'object' && found !== null; level += 1) {
-    if ('severity' in found) return plain(found as Readonly<Record<string, unknown>>)
-    found = 'cause' in found ? found.cause : undefined
-  }
-  return error
+  const said = saidByServer(error)
+  return said === undefined ? error : plain(said)
 }
 
 function plain(said: Readonly<Record<string, unknown>>): Error {
@@ -26,4 +20,20 @@ function plain(said: Readonly<Record<string, unknown>>): Error {
     typeof said[name] === 'string' ? [[name, said[name]] as const] : [],
   )
   return Object.assign(new Error(String(said.message)), Object.fromEntries(members))
+}
+
+/** Takes a statement of ours, with its values in it, out of whatever a tool has made of it. */
+export function withoutText(error: unknown, text: string): unknown {
+  for (const found of innerErrors(error)) {
+    for (const name of Object.getOwnPropertyNames(found)) {
+      const { value, writable } = Object.getOwnPropertyDescriptor(found, name) ?? {}
+      if (writable && typeof value === 'string' && value.includes(text))
+        Reflect.set(
+          found,
+          name,
+          value.replaceAll(text, () => '…'),
+        )
+    }
+  }
+  return error
 }

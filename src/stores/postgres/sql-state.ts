@@ -1,5 +1,6 @@
 /** Reads a server's error. Only what carries an SQLSTATE was said by the server; everything else is a broken connection. */
 import { fail } from '../../errors.js'
+import { saidByServer } from './inner-errors.js'
 import { withoutValues } from './plain-error.js'
 
 export interface ServerError {
@@ -11,30 +12,13 @@ export interface ServerError {
   readonly constraint: string | undefined
 }
 
-/** Errors in errors that are looked into: a tool wraps its driver's, and a tool's tool once more. */
-const depth = 4
-
-/** The server's error, or undefined where the server did not speak. Tools keep it as the `cause` of their own. */
+/** The server's error, or undefined where the server did not speak. postgres.js writes `schema_name` for `schema`, and so on. */
 export function serverError(error: unknown): ServerError | undefined {
-  let found = error
-  for (let level = 0; level < depth; level += 1) {
-    if (typeof found !== 'object' || found === null) return undefined
-    const said = read(found)
-    if (said !== undefined) return said
-    found = 'cause' in found ? found.cause : undefined
-  }
-  return undefined
-}
-
-/** Node's `EPIPE` looks like an SQLSTATE: the severity tells them apart. postgres.js writes `schema_name` for `schema`, and so on. */
-function read(error: object): ServerError | undefined {
-  const said = error as Readonly<Record<string, unknown>>
-  const { code, severity } = said
-  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || typeof severity !== 'string')
-    return undefined
+  const said = saidByServer(error)
+  if (said === undefined) return undefined
   const place = (name: string) => (said[name] ?? said[`${name}_name`]) as string | undefined
   return {
-    code,
+    code: said.code as string,
     schema: place('schema'),
     table: place('table'),
     column: place('column'),
@@ -72,12 +56,12 @@ export function explained(error: unknown, schema: string): unknown {
   })
 }
 
-/** Whether our own primary key was violated; the user's constraints are none of our business (rule 7). */
+/** Whether our own primary key was violated; the user's constraints are none of our business (rule 7). Prisma's adapter leaves the schema out. */
 export function isDuplicate(error: unknown, schema: string): boolean {
   const known = serverError(error)
   return (
     known?.code === '23505' &&
-    known.schema === schema &&
+    (known.schema ?? schema) === schema &&
     known.table === 'intent' &&
     known.constraint === 'intent_pkey'
   )

@@ -7,6 +7,7 @@
  */
 import type { Call, Driver, Flown, Result, Row, Session } from './driver.js'
 import { inlined } from './literals.js'
+import { withoutText } from './plain-error.js'
 import { viewOf } from './view.js'
 
 /** A tool that can run transactions in PostgreSQL. */
@@ -95,8 +96,6 @@ interface ToolTransaction<Tx> {
   end(how: 'commit' | 'rollback'): Promise<Result>
 }
 
-const rolledBack = Symbol('retrysafe.rolledBack')
-
 /** Keeps the tool's transaction open until it is told how to end. */
 async function openTransaction<Tx>(tool: PostgresTool<Tx>): Promise<ToolTransaction<Tx>> {
   const listeners: ((cause: unknown) => void)[] = []
@@ -111,7 +110,7 @@ async function openTransaction<Tx>(tool: PostgresTool<Tx>): Promise<ToolTransact
       if (runs > 1) return Promise.reject(new Error('transaction() has run its work twice'))
       resolve(given)
       return new Promise<void>((commit, rollBack) => {
-        settle = (how) => (how === 'commit' ? commit() : rollBack(rolledBack))
+        settle = (how) => (how === 'commit' ? commit() : rollBack(new Error('rolled back by retrysafe')))
       })
     })
     ended.then(() => lose(new Error('transaction() has not waited for its work')), lose)
@@ -161,8 +160,12 @@ async function ask<Tx>(
   asked: Call,
   text = inlined(asked),
 ): Promise<Result> {
-  const rows = await tool.query(tx, text)
-  return { rows: rows.map(rowOf), tag: '' }
+  try {
+    const rows = await tool.query(tx, text)
+    return { rows: rows.map(rowOf), tag: '' }
+  } catch (error) {
+    throw withoutText(error, text)
+  }
 }
 
 function rowOf(row: object): Row {

@@ -1,0 +1,34 @@
+/** Knex. */
+import { hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
+
+/** What is used of a Knex; a type test holds it against the real one. */
+export interface KnexDb {
+  readonly transaction: (...parameters: never[]) => Promise<unknown>
+  readonly raw: (...parameters: never[]) => unknown
+  readonly batchInsert: unknown
+}
+
+/** What the work writes through: the `Knex.Transaction` that `knex.transaction` hands over. */
+export type KnexTx<Db extends KnexDb> = Parameters<Db['transaction']>[0] extends
+  | ((tx: infer Tx) => unknown)
+  | undefined
+  ? Tx
+  : never
+
+interface Real {
+  transaction<Value>(work: (tx: Real) => Promise<Value>): Promise<Value>
+  raw(text: string): PromiseLike<unknown>
+  readonly isTransaction?: boolean
+  readonly client?: { readonly dialect?: string }
+}
+
+export function knex(handle: unknown): KnownTool | undefined {
+  // A transaction of Knex is a Knex as well.
+  if (!hasFunctions(handle, ['transaction', 'raw', 'batchInsert'])) return undefined
+  const db = handle as unknown as Real
+  if (db.isTransaction) return undefined
+  return known<Real>('Knex', db.client?.dialect, {
+    transaction: (work) => db.transaction(work),
+    query: async (tx, text) => rowsOf(await (tx ?? db).raw(text)),
+  })
+}

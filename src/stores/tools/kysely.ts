@@ -1,0 +1,49 @@
+/** Kysely 0.28 and later. */
+import { hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
+
+/** What is used of a Kysely; a type test holds it against the real one. */
+export interface KyselyDb {
+  readonly transaction: () => { readonly execute: (...parameters: never[]) => Promise<unknown> }
+  readonly executeQuery: (...parameters: never[]) => Promise<unknown>
+  readonly isTransaction: boolean
+}
+
+/** What the work writes through: the `Transaction` of Kysely, with the tables of `db`. */
+export type KyselyTx<Db extends KyselyDb> = Parameters<ReturnType<Db['transaction']>['execute']>[0] extends (
+  tx: infer Tx,
+) => unknown
+  ? Tx
+  : never
+
+interface Real {
+  transaction(): { execute<Value>(work: (tx: Real) => Promise<Value>): Promise<Value> }
+  executeQuery(compiled: object): Promise<unknown>
+  withoutPlugins(): Real
+  getExecutor(): { readonly adapter: { supportsTransactionalDdl?: boolean; supportsReturning?: boolean } }
+}
+
+export function kysely(handle: unknown): KnownTool | undefined {
+  if (!hasFunctions(handle, ['transaction', 'executeQuery', 'withoutPlugins', 'getExecutor']))
+    return undefined
+  if ((handle as unknown as KyselyDb).isTransaction) return undefined
+  const db = handle as unknown as Real
+  return known<Real>('Kysely', dialectOf(db), {
+    transaction: (work) => db.transaction().execute(work),
+    // The user's plugins are for the user's rows: one that parses JSON would make objects of keys that look like it.
+    query: async (tx, text) => rowsOf(await (tx ?? db).withoutPlugins().executeQuery(compiled(text))),
+  })
+}
+
+/** What `CompiledQuery.raw(text)` of Kysely makes. */
+function compiled(text: string): object {
+  const parameters: readonly unknown[] = []
+  const query = { kind: 'RawNode', sqlFragments: [text], parameters }
+  return { sql: text, parameters, query, queryId: { queryId: 'retrysafe' } }
+}
+
+/** Kysely has no name for it; what its adapter says of the database tells the four it knows apart. */
+function dialectOf(db: Real): string {
+  const { supportsTransactionalDdl, supportsReturning } = db.getExecutor().adapter
+  if (supportsReturning === true) return supportsTransactionalDdl === true ? 'postgres' : 'sqlite'
+  return supportsTransactionalDdl === true ? 'mssql' : 'mysql'
+}
