@@ -62,6 +62,11 @@ test.each([
   expect(JSON.stringify(error)).not.toContain('hush')
 })
 
+test('docs/cli.md has exactly the codes of the table', () => {
+  const told = [...read('docs/cli.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code)
+  expect(told).toEqual(Object.keys(cliErrorTable))
+})
+
 test('without --json a complaint goes to stderr, with its code and what to do', async () => {
   const { code, stdout, stderr } = await retrysafe(['list'])
   expect([code, stdout]).toEqual([2, ''])

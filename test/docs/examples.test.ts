@@ -248,6 +248,12 @@ describe('examples that run', () => {
     await own.pool.end()
   })
 
+  test('cli: a server that keeps the promise has no error', async () => {
+    const { findings, wrong } = await compiled.run<{ findings: unknown[]; wrong: unknown[] }>('cli-inspect')
+    expect(findings.length).toBeGreaterThan(20)
+    expect(wrong).toEqual([])
+  })
+
   test('operating: one claim and one replay are counted', async () => {
     await useInstance()
     const { counts } = await compiled.run<{ counts: Map<string, number> }>('operating-events')
