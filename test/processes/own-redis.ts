@@ -1,4 +1,6 @@
 /** The Redis store under the package's own name, for what lies below `test/peers`, whose manifest has another name. */
+
+export { isRetrysafeError, retrysafe } from 'retrysafe'
 export {
   type IoRedis,
   type IoRedisCluster,

@@ -30,6 +30,8 @@ export function text(reply: unknown): string {
 /** Runs scripts on one record, and asks servers, within the limit. */
 export interface Redis {
   run(script: Script, name: string, ...values: readonly string[]): Promise<readonly string[]>
+  /** The same within a limit that is shorter. */
+  within(limitMs: number): Pick<Redis, 'run'>
   primaries(): Promise<readonly Primary[]>
 }
 
@@ -38,9 +40,13 @@ export interface Redis {
  * answer in time may still be carried out when the connection is back; every script is conditional, so that is a lost answer and nothing worse.
  */
 export function patient(driver: Driver, limitMs: number): Redis {
-  return {
+  const within = (givenMs: number): Pick<Redis, 'run'> => ({
     run: (script, name, ...values) =>
-      inTime(limitMs, (isLate) => carryOut(driver, script, name, values, isLate)),
+      inTime(Math.min(givenMs, limitMs), (isLate) => carryOut(driver, script, name, values, isLate)),
+  })
+  return {
+    ...within(limitMs),
+    within,
     primaries: async () => {
       const found = await inTime(limitMs, () => driver.primaries())
       return found.map((primary) => ({

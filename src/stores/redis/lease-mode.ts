@@ -1,7 +1,7 @@
 /** The functions of lease mode: each ONE script on the one key of a record, conditional on the owner token (rule 3). */
 import { randomBytes } from 'node:crypto'
 import { fail } from '../../errors.js'
-import type { Store } from '../../store.js'
+import type { Renewal, Store } from '../../store.js'
 import type { Redis } from './driver.js'
 import { base64, latestMs, nameOf, seenRecord, wholeMs } from './record.js'
 import { scripts } from './scripts.js'
@@ -11,6 +11,9 @@ import { scripts } from './scripts.js'
  * less frees no done key, and a caller's clock that is behind is still listened to (rule 5): its tolerance is half of this.
  */
 const pastMs = 10 * 60_000
+
+/** The least time a renewal may take, in ms; else a third of the shortest lease, after which the next renewal is due. */
+const leastPatienceMs = 1000
 
 /** Where records are, and how long an unfinished one is remembered. */
 export interface Ledger {
@@ -57,24 +60,27 @@ export function leaseMode(ledger: Ledger): LeaseMode {
       const values = [mark(), owner, wholeMs(retainMs), settled(retainMs), unfinished(retainMs)]
       return wrote(await redis.run(scripts.release, nameOf(prefix, identity), ...values))
     },
-    renew: async (renewals) => {
-      // Sent in one turn of the event loop, so they travel together; each to its own slot, which one command could not reach.
-      const sent = renewals.map(async ({ identity, owner, leaseMs }) =>
-        wrote(
-          await redis.run(scripts.renew, nameOf(prefix, identity), owner, wholeMs(leaseMs), running(leaseMs)),
-        ),
-      )
-      const ends = await Promise.allSettled(sent)
-      const [first] = ends
-      // One server of a cluster that is down does not take the leases of the others along.
-      if (first?.status === 'rejected' && ends.every(({ status }) => status === 'rejected'))
-        throw first.reason
-      return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined))
-    },
+    renew,
     find: async (identity, callerNowMs) => {
       const answer = await redis.run(scripts.find, nameOf(prefix, identity))
       return answer[0] === 'refused' ? undefined : seenIn(answer, callerNowMs)
     },
+  }
+
+  async function renew(renewals: readonly Renewal[]): Promise<readonly (boolean | undefined)[]> {
+    if (renewals.length === 0) return []
+    const shortestMs = Math.min(...renewals.map(({ leaseMs }) => leaseMs))
+    const hasty = redis.within(Math.max(leastPatienceMs, shortestMs / 3))
+    // Sent in one turn of the event loop, so they travel together; each to its own slot, which one command could not reach.
+    const sent = renewals.map(async ({ identity, owner, leaseMs }) => {
+      const values = [owner, wholeMs(leaseMs), running(leaseMs)]
+      return wrote(await hasty.run(scripts.renew, nameOf(prefix, identity), ...values))
+    })
+    const ends = await Promise.allSettled(sent)
+    const [first] = ends
+    // One server of a cluster that is down does not take the leases of the others along.
+    if (first?.status === 'rejected' && ends.every(({ status }) => status === 'rejected')) throw first.reason
+    return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined))
   }
 }
 
