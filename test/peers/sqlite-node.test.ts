@@ -24,8 +24,9 @@ describe.each([
 
   beforeAll(async () => {
     const execPath = await nodeBinary(major)
-    // 22 says of every process that SQLite is experimental there.
-    const child = fork(script, { execPath, execArgv: ['--no-warnings'], silent: true })
+    // 22 says in every process that SQLite is experimental there.
+    const env = { ...process.env, NODE_NO_WARNINGS: '1' }
+    const child = fork(script, { execPath, execArgv: [], env, silent: true })
     child.stderr?.on('data', (text) => {
       output += text
     })

@@ -80,7 +80,9 @@ function create(handle: SqliteHandle): Connection {
     handle,
     rows,
     exec: (text) => void handle.exec(text),
-    inTransaction: () => ('inTransaction' in handle ? handle.inTransaction : handle.isTransaction),
+    // `node:sqlite` throws where a closed connection is asked.
+    inTransaction: () =>
+      'inTransaction' in handle ? handle.inTransaction : handle.isOpen && handle.isTransaction,
     pragma,
     quietly,
   }

@@ -12,6 +12,7 @@ export interface BetterSqlite3 {
 /** What is used of a `DatabaseSync` of `node:sqlite`, Node 22.16 or later. */
 export interface NodeSqlite {
   readonly isTransaction: boolean
+  readonly isOpen: boolean
   prepare(text: string): object
   exec(text: string): unknown
   close(): unknown

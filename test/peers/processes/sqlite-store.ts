@@ -22,6 +22,7 @@ export type Driver = 'better-sqlite3' | 'node:sqlite'
 export interface Db {
   readonly inTransaction: boolean
   readonly isTransaction: boolean
+  readonly isOpen: boolean
   prepare(text: string): {
     all(...values: unknown[]): unknown[]
     get(...values: unknown[]): unknown
