@@ -1,6 +1,6 @@
 /** The store suite on a MariaDB server of its own, over clients and processes. */
-import { storeSuite } from 'retrysafe/testing'
 import { afterAll, beforeAll } from 'vitest'
+import { storeSuite } from '../../dist/testing/index.js'
 import { type Mariadb, mariadbProgram, startMariadb } from '../../servers/mariadb.js'
 import { runSuite } from '../suites/run-suite.js'
 import { missing } from './debian.js'

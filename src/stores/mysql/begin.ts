@@ -6,11 +6,11 @@
 import type { BeginRequest, Identity, OpenTransaction, Owned, SeenRecord, Transactions } from '../../store.js'
 import { type Ground, insertClaim, look, mayReplace, seize } from './claim.js'
 import type { Driver, Session } from './driver.js'
-import { committing, giveUp, type Look, openTransaction } from './ending.js'
+import { committing, giveUp, type Look, openTransaction, standing } from './ending.js'
 import { explained, isConflict, isConnectionFault, isLocked } from './errors.js'
 import { onConnection, together } from './once.js'
 import { isTimeout } from './patience.js'
-import { begin, isolation, limitIdle, savepointName } from './statements.js'
+import { begin, isolation, limitIdle, rollback, savepointName } from './statements.js'
 import { openWithin } from './within.js'
 
 /** How often a claim begins anew when a rival is there at the insert and was not, or not yet, at the look. */
@@ -41,6 +41,8 @@ async function start<Tx>(context: Context<Tx>, timeoutMs: number): Promise<Sessi
       throw explained(error, context.schema)
     })
     try {
+      // Without autocommit a connection of the pool may come with a transaction that somebody's read has opened.
+      if (!(await context.server(session)).autocommit) await session.run(rollback)
       await session.run(limitIdle(timeoutMs))
       await session.run(isolation)
       await session.run(begin)
@@ -82,15 +84,14 @@ async function claimIn<Tx>(
 ): Promise<Look | 'rival'> {
   const { identity, owner, callerNowMs } = request
   const seen = await look(context, session, identity, callerNowMs)
-  const held = { granted: false, generation: 0, seen }
-  if (seen !== undefined && !mayReplace(seen)) return held
+  if (seen !== undefined && !mayReplace(seen)) return standing(seen)
   const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
   const taken =
     seen === undefined
       ? await insertClaim(context, session, claim)
       : await seize(context, session, claim, seen, callerNowMs)
   if (taken === 'rival') return 'rival'
-  if (taken === 'locked' || taken === undefined) return held
+  if (taken === 'locked' || taken === undefined) return { granted: false, generation: 0, seen }
   await session.run(`savepoint ${savepointName('work', owner)}`)
   return { granted: true, generation: taken.generation, seen }
 }

@@ -4,13 +4,18 @@ import type { Connection } from './driver.js'
 import { isDuplicate, isLocked } from './errors.js'
 import type { Ours } from './once.js'
 import { integerAt, seenRecord } from './rows.js'
-import type { Server } from './server.js'
-import { type NewClaim, type Seen, type Statements, waitAsBefore, waitLittle } from './statements.js'
+import {
+  type NewClaim,
+  type Seen,
+  type Statements,
+  waitAsBefore,
+  waitLittle,
+  withoutWaiting,
+} from './statements.js'
 
 /** What everything of the store stands on. */
 export interface Ground extends Ours {
   readonly statements: Statements
-  readonly server: (connection: Connection) => Promise<Server>
 }
 
 /** `rival`: a committed record is there. `locked`: somebody's row is there that is not committed. */
@@ -29,7 +34,7 @@ export async function insertClaim(
   const insert = statements.insert(claim)
   try {
     if ((await ground.server(connection)).mariadb) {
-      const text = `set statement innodb_lock_wait_timeout = 0 for ${insert} returning generation`
+      const text = `${withoutWaiting}${insert} returning generation`
       return { generation: integerAt((await connection.run(text)).rows[0], 0) }
     }
     await connection.run(statements.probe(claim.identity))

@@ -19,6 +19,11 @@ export interface Look {
   readonly seen: SeenRecord | undefined
 }
 
+/** A record that stands is the answer, and nobody holds it; a save finds no savepoint of ours. */
+export function standing(seen: SeenRecord): Look {
+  return { granted: true, generation: 0, seen }
+}
+
 export interface Ending {
   /** The savepoint between the claim and the work. */
   readonly work: string

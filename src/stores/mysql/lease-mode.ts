@@ -1,12 +1,19 @@
 /** The functions of lease mode: each write is ONE statement, conditional on the owner token (rule 3). */
+import { setTimeout } from 'node:timers/promises'
 import type { ClaimAnswer, ClaimRequest, Store } from '../../store.js'
-import { type Ground, insertClaim, seize } from './claim.js'
+import { type Ground, insertClaim, look, seize } from './claim.js'
+import type { Connection } from './driver.js'
 import { onConnection, once, together } from './once.js'
 import { seenRecord } from './rows.js'
 import { fitting } from './server.js'
 
-/** A claim comes back with nothing when the rival it met was gone at the look; three, because what is held then stays held however often it is asked. */
-const claimRounds = 3
+/**
+ * A claim comes back with nothing while a rival's row is not committed: for a moment that is a rival of this mode, whose record will be there at the next look. Five,
+ * because what is locked for longer is held by a transaction, which no asking shortens.
+ */
+const claimRounds = 5
+/** Longest pause before the next round, in ms; doubled each time, with full jitter. */
+const claimPauseMs = 2
 
 type LeaseMode = Pick<Store, 'claim' | 'takeOver' | 'abandon' | 'complete' | 'release' | 'find'>
 
@@ -31,19 +38,22 @@ export function leaseMode(ground: Ground): LeaseMode {
     },
   }
 
+  async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    for (let round = 1; ; round += 1) {
+      const answer = await onConnection(ground, (connection) => tryOnce(connection, request))
+      if (answer.claimed || answer.seen !== undefined || round === claimRounds) return answer
+      await setTimeout(Math.random() * claimPauseMs * 2 ** round)
+    }
+  }
+
   /** Insert first: the primary key decides (rule 1). The look comes after it, so that it cannot be older than the refusal. */
-  function claim({ leaseMs, callerNowMs, ...request }: ClaimRequest): Promise<ClaimAnswer> {
-    return onConnection(ground, async (connection) => {
-      for (let round = 0; round < claimRounds; round += 1) {
-        const inserted = await insertClaim(ground, connection, { ...request, leaseMs })
-        if (typeof inserted === 'object') return { claimed: true, ...inserted, attempts: 1 }
-        const { rows } = await connection.run(statements.lookUp(request.identity, callerNowMs))
-        if (rows[0] !== undefined) return { claimed: false, seen: seenRecord(rows[0]) }
-        // Held by a transaction, whose record nobody can see yet.
-        if (inserted === 'locked') break
-      }
-      return { claimed: false, seen: undefined }
-    })
+  async function tryOnce(
+    connection: Connection,
+    { identity, owner, fingerprint, leaseMs, callerNowMs }: ClaimRequest,
+  ): Promise<ClaimAnswer> {
+    const inserted = await insertClaim(ground, connection, { identity, owner, fingerprint, leaseMs })
+    if (typeof inserted === 'object') return { claimed: true, ...inserted, attempts: 1 }
+    return { claimed: false, seen: await look(ground, connection, identity, callerNowMs) }
   }
 
   async function wrote(text: string): Promise<boolean> {

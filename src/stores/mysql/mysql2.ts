@@ -8,7 +8,7 @@ import { type Emitter, sessionOver } from './session.js'
 
 /** What is used of a pool with callbacks; a type test holds it against the real one. */
 export interface Mysql2Pool {
-  getConnection(callback: (error: NodeJS.ErrnoException | null, connection: never) => void): void
+  getConnection(callback: (error: NodeJS.ErrnoException | null, connection: object) => void): void
   query: (...parameters: never[]) => unknown
   execute: (...parameters: never[]) => unknown
   promise(): unknown
@@ -74,7 +74,7 @@ export function mysql2<Tx>(handle: Mysql2Pool | Mysql2PromisePool): Driver<Tx> {
 
 function checkOut(pool: Mysql2Pool): Promise<Line> {
   return new Promise((resolve, reject) => {
-    pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection)))
+    pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection as Line)))
   })
 }
 

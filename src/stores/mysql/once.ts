@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Answer, Connection, Connections } from './driver.js'
 import { explained, isConflict, isConnectionFault } from './errors.js'
 import { isTimeout } from './patience.js'
+import type { Server } from './server.js'
 import { begin, commit, isolation, rollback } from './statements.js'
 
 /** Tries of what met a rival: it was rolled back, and may be sent again as it is. */
@@ -13,6 +14,7 @@ const conflictPauseMs = 5
 export interface Ours {
   readonly connections: Connections
   readonly schema: string
+  readonly server: (connection: Connection) => Promise<Server>
 }
 
 /**
@@ -20,24 +22,41 @@ export interface Ours {
  * A write whose answer was lost is its caller's to judge, by the owner token.
  */
 export async function onConnection<T>(
-  { connections, schema }: Ours,
+  ours: Ours,
   run: (connection: Connection) => Promise<T>,
   kind?: 'harmless',
 ): Promise<T> {
   for (let fresh = kind === 'harmless'; ; fresh = false) {
-    const connection = await connections.acquire().catch((error: unknown) => {
-      throw explained(error, schema)
+    const connection = await ours.connections.acquire().catch((error: unknown) => {
+      throw explained(error, ours.schema)
     })
     try {
-      const answer = await unconflicted(() => run(connection))
+      const { autocommit } = await ours.server(connection)
+      const answer = await unconflicted(() => (autocommit ? run(connection) : committed(connection, run)))
       connection.release()
       return answer
     } catch (error) {
       const broken = isConnectionFault(error)
       if (broken) connection.destroy()
       else connection.release()
-      if (!broken || !fresh || isTimeout(error)) throw explained(error, schema)
+      if (!broken || !fresh || isTimeout(error)) throw explained(error, ours.schema)
     }
+  }
+}
+
+/**
+ * The same where somebody has switched autocommit off: there the least read opens a transaction, and a later read on the same connection sees what was true
+ * then. What is open on a connection of the pool is nobody's any more.
+ */
+async function committed<T>(connection: Connection, run: (connection: Connection) => Promise<T>): Promise<T> {
+  await connection.run(rollback)
+  try {
+    const answer = await run(connection)
+    await connection.run(commit)
+    return answer
+  } catch (error) {
+    if (!isConnectionFault(error)) await connection.run(rollback)
+    throw error
   }
 }
 

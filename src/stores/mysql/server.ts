@@ -8,6 +8,8 @@ export interface Server {
   readonly mariadb: boolean
   /** Bytes of the largest statement that it takes. */
   readonly maxPacket: number
+  /** Whether a statement outside a transaction commits by itself, as sessions do unless somebody has switched it off. */
+  readonly autocommit: boolean
 }
 
 /** Asks at the first use, on a connection that is at hand. An answer that fails is not kept. */
@@ -16,7 +18,11 @@ export function serverOf(): (connection: Connection) => Promise<Server> {
   return async (connection) => {
     if (known !== undefined) return known
     const [row] = (await connection.run(ask)).rows
-    known = { mariadb: integerAt(row, 0) === 1, maxPacket: integerAt(row, 1) }
+    known = {
+      mariadb: integerAt(row, 0) === 1,
+      maxPacket: integerAt(row, 1),
+      autocommit: integerAt(row, 2) === 1,
+    }
     return known
   }
 }

@@ -63,7 +63,7 @@ export const isolation = 'set transaction isolation level read committed, read w
 export const begin = 'start transaction'
 export const commit = 'commit'
 export const rollback = 'rollback'
-export const server = "select version() like '%MariaDB%', @@max_allowed_packet"
+export const server = "select version() like '%MariaDB%', @@max_allowed_packet, @@session.autocommit"
 /** Whoever goes silent is closed by the server, and rolled back with it (rule 21); whole seconds is all it can count. */
 export function limitIdle(timeoutMs: number): string {
   const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
@@ -73,6 +73,8 @@ export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'
 /** MySQL has no setting for one statement only, and 1 s is the least it can wait. */
 export const waitLittle =
   'set @retrysafe_lock_wait = @@session.innodb_lock_wait_timeout, session innodb_lock_wait_timeout = 1'
+/** MariaDB's way to wait for no lock in one statement, and to leave the setting alone. */
+export const withoutWaiting = 'set statement innodb_lock_wait_timeout = 0 for '
 export const waitAsBefore = 'set session innodb_lock_wait_timeout = @retrysafe_lock_wait'
 
 export type Statements = ReturnType<typeof statementsFor>

@@ -6,14 +6,14 @@
  * `innodb_rollback_on_timeout`, where it takes the caller's transaction along: that ends in an error.
  */
 import { fail } from '../../errors.js'
-import type { BeginRequest, OpenTransaction } from '../../store.js'
+import type { BeginRequest, OpenTransaction, SeenRecord } from '../../store.js'
 import type { Context } from './begin.js'
-import { insertClaim, look, mayReplace, seize } from './claim.js'
+import { insertClaim, mayReplace, seize } from './claim.js'
 import type { Session } from './driver.js'
-import { type Ending, type Look, openTransaction } from './ending.js'
-import { explained, isNoSavepoint } from './errors.js'
+import { type Ending, type Look, openTransaction, standing } from './ending.js'
+import { explained, isLocked, isNoSavepoint } from './errors.js'
 import { seenRecord } from './rows.js'
-import { savepointName } from './statements.js'
+import { savepointName, withoutWaiting } from './statements.js'
 
 /** A rival whose row was gone again when it was looked at: then there is another try, and then it counts as held. */
 const rounds = 2
@@ -58,9 +58,11 @@ async function claimWithin<Tx>(
   request: BeginRequest,
 ): Promise<Look> {
   const { identity, owner, callerNowMs } = request
-  let seen = await look(context, session, identity, callerNowMs)
+  const first = await lookWithin(context, session, request)
+  if (first === 'locked') return { granted: false, generation: 0, seen: undefined }
+  let seen = first
   for (let round = 0; round < rounds; round += 1) {
-    if (seen !== undefined && !mayReplace(seen)) break
+    if (seen !== undefined && !mayReplace(seen)) return standing(seen)
     const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
     const taken =
       seen === undefined
@@ -75,6 +77,23 @@ async function claimWithin<Tx>(
     seen = rows[0] && seenRecord(rows[0])
   }
   return { granted: false, generation: 0, seen }
+}
+
+/** Under SERIALIZABLE every read is a locking one, and would wait for a rival that has not committed. MySQL has no way to keep it from that. */
+async function lookWithin<Tx>(
+  context: Context<Tx>,
+  session: Session<Tx>,
+  { identity, callerNowMs }: BeginRequest,
+): Promise<SeenRecord | undefined | 'locked'> {
+  const { mariadb } = await context.server(session)
+  const text = context.statements.lookUp(identity, callerNowMs)
+  try {
+    const { rows } = await session.run(mariadb ? `${withoutWaiting}${text}` : text)
+    return rows[0] && seenRecord(rows[0])
+  } catch (error) {
+    if (isLocked(error)) return 'locked'
+    throw error
+  }
 }
 
 function releasing<Tx>({ statements }: Context<Tx>, request: BeginRequest, claim: string): Ending {

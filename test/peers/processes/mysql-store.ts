@@ -2,8 +2,15 @@
 import type * as Mariadb from 'mariadb'
 import type { Pool as CallbackPool } from 'mysql2'
 import type { Pool as PromisePool } from 'mysql2/promise'
-import { type MysqlOptions, type MysqlStore, mysql } from 'retrysafe/mysql'
-import type { Effect, EffectLedger, OpenedStore, OwnTransaction } from 'retrysafe/testing'
+import {
+  type Effect,
+  type EffectLedger,
+  type MysqlOptions,
+  type MysqlStore,
+  mysql,
+  type OpenedStore,
+  type OwnTransaction,
+} from '../../processes/own-mysql.js'
 import { peer } from './peer.js'
 
 export type Tx = object
@@ -140,7 +147,8 @@ let callbacks = false
 
 /** Sends one statement through whatever the client's work writes through. */
 export function through(tx: object, sql: string, values: readonly unknown[] = []): Promise<unknown> {
-  const { query } = tx as { query(...parameters: unknown[]): unknown }
+  // By the protocol for prepared statements: mysql2 escapes the values of `query` in a way that not every `sql_mode` reads.
+  const { execute: query } = tx as { execute(...parameters: unknown[]): unknown }
   if (!callbacks) return query.call(tx, sql, [...values]) as Promise<unknown>
   return new Promise((resolve, reject) => {
     query.call(tx, sql, [...values], (error: unknown, rows: unknown) => {
@@ -208,7 +216,7 @@ export const ledger: EffectLedger<Tx> = {
   write: async (tx, { key, payload, generation }) => {
     const insert = 'insert into effect (`key`, payload, generation) values (?, ?, ?)'
     const values = [key, payload, generation]
-    if (tx === undefined) await judge().query(insert, values)
+    if (tx === undefined) await judge().execute(insert, values)
     else await through(tx, insert, values)
   },
   read: async (key) => {
