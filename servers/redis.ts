@@ -59,11 +59,11 @@ export function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
 }
 
 /** @throws Error when the servers do not come to one cluster. */
-export async function startRedisCluster(): Promise<RedisCluster> {
+export async function startRedisCluster({ appendOnly = false }: RedisOptions = {}): Promise<RedisCluster> {
   const nodes = await Promise.all(
     Array.from({ length: primaries }, async () => {
       const busPort = await freePort()
-      return { server: await startServer(false, busPort), busPort }
+      return { server: await startServer(appendOnly, busPort), busPort }
     }),
   )
   const servers = nodes.map(({ server }) => server)

@@ -54,7 +54,7 @@ async function started(
   kind: ClientName,
   options: ServerOptions,
 ): Promise<{ readonly servers: readonly RedisServer[]; stop(): Promise<void> }> {
-  if (isCluster(kind)) return startRedisCluster()
+  if (isCluster(kind)) return startRedisCluster(options)
   const server = await startRedis(options)
   return { servers: [server], stop: server.stop }
 }
