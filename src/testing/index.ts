@@ -22,6 +22,7 @@ export {
 } from './cutting-proxy.js'
 export type { Effects } from './endings.js'
 export { type ExpectOnce, expectOnce, type Once } from './expect-once.js'
+export { type ExpectThroughTx, expectThroughTx } from './expect-through-tx.js'
 export {
   type Fault,
   type FaultPlan,

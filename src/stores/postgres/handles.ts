@@ -1,6 +1,7 @@
 /** Which driver a handle gets: told by its shape, never by importing its package, so that the package stays the user's. */
 import { fail } from '../../errors.js'
 import { knownTool, misfit, type ToolHandle, type ToolTx } from '../tools/known.js'
+import type { KnownTool } from '../tools/tool.js'
 import type { Driver } from './driver.js'
 import { isPool, nodePostgres, type PgPool, type PgTx } from './node-postgres.js'
 import { isPersistent, isPglite, type Pglite, type PgliteTx, pgliteDriver } from './pglite.js'
@@ -35,22 +36,20 @@ function found(handle: unknown, prepare: boolean): Found<unknown> {
   if (isPostgresJs(handle)) return { driver: postgresJs(handle, prepare), survivesCrash: true }
   if (isPglite(handle)) return { driver: pgliteDriver(handle), survivesCrash: isPersistent(handle) }
   const known = knownTool(handle)
-  if (known !== undefined && !isOurs(known.dialect))
-    throw fail('OPTION_INVALID', { detail: `this ${known.name} is for another database: ${known.dialect}` })
+  const why = known === undefined ? misfit(handle) : (known.unfit ?? foreign(known))
+  if (why !== undefined) throw fail('OPTION_INVALID', { detail: why })
   if (known !== undefined) return { driver: toolDriver(known.tool), survivesCrash: true }
-  const why = misfit(handle)
-  if (why === undefined && isTool(handle)) return { driver: toolDriver(handle), survivesCrash: true }
-  throw fail('OPTION_INVALID', { detail: why ?? taken })
+  if (isTool(handle)) return { driver: toolDriver(handle), survivesCrash: true }
+  throw fail('OPTION_INVALID', { detail: taken })
 }
 
 const taken =
   'postgres() takes a Pool of node-postgres, the sql of postgres.js, a PGlite, a Drizzle, a Kysely, a PrismaClient, a Knex, a DataSource of TypeORM, or { transaction, query }'
 
-/** What tools call it. The relatives that a tool knows by another name speak its protocol, and the store stands on the protocol. */
-const dialects: readonly string[] = [
-  ...['PgDatabase', 'postgres', 'postgresql', 'cockroachdb', 'aurora-postgres'],
-]
+/** What tools call PostgreSQL. */
+const dialects: readonly string[] = ['PgDatabase', 'postgres', 'postgresql']
 
-function isOurs(dialect: string | undefined): boolean {
-  return dialect === undefined || dialects.includes(dialect)
+function foreign({ name, dialect }: KnownTool): string | undefined {
+  if (dialect === undefined || dialects.includes(dialect)) return undefined
+  return `this ${name} is for another database: ${dialect}`
 }

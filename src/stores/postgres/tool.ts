@@ -5,6 +5,7 @@
  * its values as literals, because tools differ in how they mark parameters. What the work sends through the tool is not read; the save's proof
  * of its transaction stands all the same (rule 21).
  */
+import type { SqlTool } from '../tools/tool.js'
 import type { Call, Driver, Flown, Result, Row, Session } from './driver.js'
 import { inlined } from './literals.js'
 import { withoutText } from './plain-error.js'
@@ -28,7 +29,7 @@ export function isTool(handle: unknown): handle is PostgresTool<unknown> {
   return typeof transaction === 'function' && typeof query === 'function'
 }
 
-export function toolDriver<Tx>(tool: PostgresTool<Tx>): Driver<Tx> {
+export function toolDriver<Tx>(tool: SqlTool<Tx>): Driver<Tx> {
   return {
     beginsAnew: false,
     acquire: async () => ownSession(tool),
@@ -36,7 +37,7 @@ export function toolDriver<Tx>(tool: PostgresTool<Tx>): Driver<Tx> {
   }
 }
 
-function adopted<Tx>(tool: PostgresTool<Tx>, tx: Tx): Session<Tx> {
+function adopted<Tx>(tool: SqlTool<Tx>, tx: Tx): Session<Tx> {
   const ignore = () => undefined
   return {
     flight: (calls) => oneByOne(calls, (asked) => ask(tool, tx, asked)),
@@ -48,12 +49,12 @@ function adopted<Tx>(tool: PostgresTool<Tx>, tx: Tx): Session<Tx> {
   }
 }
 
-function ownSession<Tx>(tool: PostgresTool<Tx>): Session<Tx> {
+function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
   let open: ToolTransaction<Tx> | undefined
   let given = false
   return {
     flight: (calls) => oneByOne(calls, run),
-    guard: () => viewOf(taken().tx),
+    guard: () => viewOf(taken().tx, tool.seal),
     lost: () => open?.lost(),
     onLost: (listener) => taken().onLost(listener),
     release: giveUp,
@@ -97,7 +98,7 @@ interface ToolTransaction<Tx> {
 }
 
 /** Keeps the tool's transaction open until it is told how to end. */
-async function openTransaction<Tx>(tool: PostgresTool<Tx>): Promise<ToolTransaction<Tx>> {
+async function openTransaction<Tx>(tool: SqlTool<Tx>): Promise<ToolTransaction<Tx>> {
   const listeners: ((cause: unknown) => void)[] = []
   let told: 'commit' | 'rollback' | undefined
   let cause: unknown
@@ -155,7 +156,7 @@ async function oneByOne(calls: readonly Call[], run: (asked: Call) => Promise<Re
 }
 
 async function ask<Tx>(
-  tool: PostgresTool<Tx>,
+  tool: SqlTool<Tx>,
   tx: Tx | undefined,
   asked: Call,
   text = inlined(asked),

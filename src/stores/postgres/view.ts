@@ -2,22 +2,29 @@
  * A view of a tool's transaction object that dies with the attempt (rule 21): with some tools a late statement would run on a connection that
  * serves somebody else by then.
  *
- * Methods run on the object itself, which may keep its state in private fields. What they return (a builder, say) is the tool's own and no longer
- * watched; statements already sent stand in the connection's queue before its end.
+ * Methods run on the object itself, which may keep its state in private fields. A promise that they return is awaited before the end: behind it
+ * may be several statements, and one that failed between our save and COMMIT would turn that COMMIT into a rollback that no tool tells of. What
+ * else they return (a builder, say) is the tool's own and no longer watched, unless the tool can be told to ask (`seal`).
  */
 import { fail } from '../../errors.js'
 import type { Guarded } from './driver.js'
 
 type Target = object & Partial<Record<PropertyKey, unknown>>
 
-export function viewOf<Tx>(tx: Tx): Guarded<Tx> {
+/** Makes a transaction ask before it sends a statement; asking throws once the attempt is over. */
+export type Seal<Tx> = (tx: Tx, ask: () => void) => Tx
+
+export function viewOf<Tx>(tx: Tx, seal: Seal<Tx> = (real) => real): Guarded<Tx> {
+  const pending = new Set<Promise<unknown>>()
   let settled = false
   let used = false
-  const watched = { tx: watch(tx), used: () => used, settle, between: <T>(run: () => Promise<T>) => run() }
-  return watched
+  const sealed = seal(tx, use)
+  return { tx: watch(sealed), used: () => used, settle, between: (run) => run() }
 
   async function settle(): Promise<void> {
     settled = true
+    // Nothing is added any more: one look is enough.
+    await Promise.all(pending)
   }
 
   function use(): void {
@@ -25,15 +32,32 @@ export function viewOf<Tx>(tx: Tx): Guarded<Tx> {
     used = true
   }
 
+  function track(answer: unknown): void {
+    // A promise of the tool's own class may be one that sends when it is awaited.
+    if (!(answer instanceof Promise) || answer.constructor !== Promise) return
+    const entry: Promise<unknown> = answer.then(
+      () => pending.delete(entry),
+      () => pending.delete(entry),
+    )
+    pending.add(entry)
+  }
+
   /** Nothing can be watched where a tool finds its transaction by itself and hands over no object. */
   function watch(real: Tx): Tx {
     if ((typeof real !== 'object' || real === null) && typeof real !== 'function') return real
-    return viewed(real as Target, use) as Tx
+    return viewed(real as Target, { use, track }) as Tx
   }
 }
 
+interface Watch {
+  /** Throws once the attempt is over. */
+  use(): void
+  /** Told of what every method returns. */
+  track(answer: unknown): void
+}
+
 /** Stands on an empty object, because a proxy may not show other values than a frozen object it stands on. */
-function viewed(real: Target, use: () => void): object {
+function viewed(real: Target, { use, track }: Watch): object {
   const empty: object = typeof real === 'function' ? () => undefined : {}
   const methods = new WeakMap<object, unknown>()
   const view: object = new Proxy(empty, {
@@ -63,7 +87,11 @@ function viewed(real: Target, use: () => void): object {
     const known = methods.get(value)
     if (known !== undefined) return known
     const method = new Proxy(value, {
-      apply: (called, self, parameters) => Reflect.apply(called, self === view ? real : self, parameters),
+      apply: (called, self, parameters) => {
+        const answer: unknown = Reflect.apply(called, self === view ? real : self, parameters)
+        track(answer)
+        return answer
+      },
     })
     methods.set(value, method)
     return method

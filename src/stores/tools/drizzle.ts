@@ -20,6 +20,12 @@ interface Real {
   execute(query: string): PromiseLike<unknown>
   /** The database behind `withReplicas`: a replica is late. */
   readonly $primary?: Real
+  readonly session?: Session
+  readonly $client?: object
+}
+
+interface Session {
+  prepareQuery(query: { readonly sql: string }, ...rest: unknown[]): unknown
 }
 
 // Drizzle marks its classes with it, so that two copies of it know each other's.
@@ -32,14 +38,57 @@ export function drizzle(handle: unknown): KnownTool | undefined {
   const kinds = kindsOf(db)
   // A transaction is a database as well.
   if (kinds.length === 0 || kinds.some((name) => name.endsWith('Transaction'))) return undefined
+  /** Set while a statement of ours is prepared, which is not asked for. */
+  let ours = false
   return known<Real>(
     'Drizzle',
     kinds.find((name) => name in dialects),
-    {
-      transaction: (work) => db.transaction(work),
-      query: async (tx, text) => rowsOf(await (tx ?? db).execute(text)),
-    },
+    { transaction: (work) => db.transaction(work), query, seal },
+    isOneClient(db.$client)
+      ? 'over one Client attempts would share its transaction; give it a Pool'
+      : undefined,
   )
+
+  async function query(tx: Real | undefined, text: string): Promise<readonly object[]> {
+    return rowsOf(await sent(tx ?? db, text))
+  }
+
+  function sent(through: Real, text: string): PromiseLike<unknown> {
+    ours = true
+    try {
+      return through.execute(text)
+    } finally {
+      ours = false
+    }
+  }
+
+  function seal(tx: Real, ask: () => void): Real {
+    // Over a single connection it is the session of the database itself, which outlives the attempt.
+    if (tx.session !== undefined && tx.session !== db.session)
+      sealSession(tx.session, () => {
+        if (!ours) ask()
+      })
+    return tx
+  }
+}
+
+/** A Client of node-postgres or of something like it: Drizzle begins on it whatever runs there. PGlite puts its transactions in a row. */
+function isOneClient(client: object | undefined): boolean {
+  if (!hasFunctions(client, ['connect', 'query', 'end'])) return false
+  return !('totalCount' in client) && !('waitReady' in client)
+}
+
+/**
+ * Drizzle itself would send a query that was built in the transaction and is awaited behind its end, also one of a transaction inside it. What ends
+ * either passes.
+ */
+function sealSession(session: Session, ask: () => void): void {
+  const prepare = session.prepareQuery
+  if (typeof prepare !== 'function') return
+  session.prepareQuery = (query, ...rest) => {
+    if (!/^(?:commit|rollback|release)\b/i.test(query.sql)) ask()
+    return prepare.call(session, query, ...rest)
+  }
 }
 
 const dialects: Readonly<Record<string, true>> = {

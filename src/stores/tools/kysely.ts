@@ -19,6 +19,7 @@ interface Real {
   transaction(): { execute<Value>(work: (tx: Real) => Promise<Value>): Promise<Value> }
   executeQuery(compiled: object): Promise<unknown>
   withoutPlugins(): Real
+  withPlugin(plugin: object): Real
   getExecutor(): { readonly adapter: { supportsTransactionalDdl?: boolean; supportsReturning?: boolean } }
 }
 
@@ -31,7 +32,20 @@ export function kysely(handle: unknown): KnownTool | undefined {
     transaction: (work) => db.transaction().execute(work),
     // The user's plugins are for the user's rows: one that parses JSON would make objects of keys that look like it.
     query: async (tx, text) => rowsOf(await (tx ?? db).withoutPlugins().executeQuery(compiled(text))),
+    // Kysely itself would send a query that was built in the transaction and is executed behind its end.
+    seal: (tx, ask) => tx.withPlugin(asking(ask)),
   })
+}
+
+/** A plugin that changes nothing: it is called for each query when it is compiled, which is when it is executed. */
+function asking(ask: () => void): object {
+  return {
+    transformQuery: ({ node }: { readonly node: unknown }) => {
+      ask()
+      return node
+    },
+    transformResult: async ({ result }: { readonly result: unknown }) => result,
+  }
 }
 
 /** What `CompiledQuery.raw(text)` of Kysely makes. */

@@ -7,6 +7,11 @@
 export interface SqlTool<Tx> {
   transaction<Value>(work: (tx: Tx) => Promise<Value>): Promise<unknown>
   query(tx: Tx | undefined, text: string): Promise<readonly object[]>
+  /**
+   * Makes a transaction ask before each statement that it sends: for a tool that by itself would send one on a connection that serves somebody
+   * else by then. Asking throws once the attempt is over.
+   */
+  readonly seal?: (tx: Tx, ask: () => void) => Tx
 }
 
 /** A tool that was told by its shape. */
@@ -16,11 +21,18 @@ export interface KnownTool {
   /** What the tool calls its database; undefined where it cannot be told. */
   readonly dialect: string | undefined
   readonly tool: SqlTool<unknown>
+  /** Why this one cannot be used as it is. */
+  readonly unfit: string | undefined
 }
 
 /** What its transaction is stays with the tool: what a store is typed by is derived from the handle. */
-export function known<Tx>(name: string, dialect: string | undefined, tool: SqlTool<Tx>): KnownTool {
-  return { name, dialect, tool: tool as SqlTool<unknown> }
+export function known<Tx>(
+  name: string,
+  dialect: string | undefined,
+  tool: SqlTool<Tx>,
+  unfit?: string,
+): KnownTool {
+  return { name, dialect, tool: tool as SqlTool<unknown>, unfit }
 }
 
 /** Whether a handle has functions of these names; also one that is a function itself. */

@@ -5,6 +5,8 @@ import type { Effect, OwnTransaction, PostgresOptions, PostgresStore } from '../
 export const connections = 5
 
 export interface ToolClient {
+  /** What its user has in hand. */
+  readonly handle: unknown
   store(options?: PostgresOptions): PostgresStore<object>
   /** Through the root client where there is no transaction. */
   insert(tx: object | undefined, effect: Effect): Promise<unknown>
@@ -12,6 +14,8 @@ export interface ToolClient {
   insertUnique(tx: object, key: string): Promise<unknown>
   /** The class that the tool raises for a constraint. */
   readonly violation: string
+  /** Makes a write in the transaction that is sent later, where the tool has such a thing. */
+  build(tx: object, effect: Effect): () => PromiseLike<unknown>
   /** The tool's own savepoint: rolled back where `work` rejects, and then it rejects with the same. */
   nested(tx: object, work: (inner: object) => Promise<unknown>): Promise<unknown>
   /** The tool's own transaction. */

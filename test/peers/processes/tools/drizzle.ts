@@ -23,11 +23,16 @@ function clientOf(db: OnPool | OnSql, end: () => Promise<unknown>): ToolClient {
   // One interface for both: what is used of them is the same.
   const root = db as OnPool
   return {
+    handle: db,
     store: (options) =>
       'totalCount' in db.$client ? postgres(db as OnPool, options) : postgres(db as OnSql, options),
     insert: (tx, effect) => ((tx ?? root) as OnPool).insert(effects).values(effect),
     insertUnique: (tx, key) => (tx as OnPool).insert(uniques).values({ key }),
     violation: 'DrizzleQueryError',
+    build: (tx, effect) => {
+      const query = (tx as OnPool).insert(effects).values(effect)
+      return () => query
+    },
     nested: (tx, work) => (tx as OnPool).transaction(work),
     transaction: (work) => root.transaction(work),
     end,

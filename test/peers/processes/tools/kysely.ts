@@ -19,11 +19,16 @@ export function kyselyOnPool(connectionString: string): ToolClient {
     plugins: [new CamelCasePlugin(), new ParseJSONResultsPlugin()],
   })
   return {
+    handle: db,
     store: (options) => postgres(db, options),
     insert: (tx, effect) => ((tx ?? db) as Kysely<Tables>).insertInto('effect').values(effect).execute(),
     insertUnique: (tx, key) =>
       (tx as Transaction<Tables>).insertInto('unique_effect').values({ key }).execute(),
     violation: 'DatabaseError',
+    build: (tx, effect) => {
+      const query = (tx as Transaction<Tables>).insertInto('effect').values(effect)
+      return () => query.execute()
+    },
     // In `transaction().execute()` Kysely has savepoints as statements only.
     nested: async (tx, work) => {
       const run = (text: string) => sql.raw(text).execute(tx as Transaction<Tables>)

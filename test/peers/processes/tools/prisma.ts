@@ -41,11 +41,16 @@ export async function prismaOnPg(connectionString: string): Promise<ToolClient> 
   const adapter = new PrismaPg({ connectionString, max: connections, allowExitOnIdle: true })
   const prisma = new PrismaClient({ adapter })
   return {
+    handle: prisma,
     store: (options) => postgres(prisma, options) as PostgresStore<object>,
     insert: async (tx, { key, payload, generation }) =>
       ((tx ?? prisma) as Models).effect.create({ data: { key, payload, generation: BigInt(generation) } }),
     insertUnique: async (tx, key) => (tx as Models).uniqueEffect.create({ data: { key } }),
     violation: 'PrismaClientKnownRequestError',
+    build: (tx, { key, payload, generation }) => {
+      const query = (tx as Models).effect.create({ data: { key, payload, generation: BigInt(generation) } })
+      return () => query
+    },
     nested: (tx, work) => (tx as Models).$transaction(work),
     transaction: (work) => prisma.$transaction(work),
     end: () => prisma.$disconnect(),

@@ -32,10 +32,15 @@ export async function typeormSource(connectionString: string): Promise<ToolClien
   })
   await source.initialize()
   return {
+    handle: source,
     store: (options) => postgres(source, options),
     insert: (tx, effect) => ((tx ?? source.manager) as EntityManager).save(effects, { ...effect }),
     insertUnique: (tx, key) => (tx as EntityManager).save(uniques, { key }),
     violation: 'QueryFailedError',
+    build: (tx, effect) => {
+      const repository = (tx as EntityManager).getRepository(effects)
+      return () => repository.save({ ...effect })
+    },
     nested: (tx, work) => (tx as EntityManager).transaction(work),
     transaction: (work) => source.transaction(work),
     end: () => source.destroy(),
