@@ -7,7 +7,7 @@ const leastVersion = [6, 2] as const
 
 /** What a primary tells; undefined where it does not. */
 interface Told {
-  readonly info: ReadonlyMap<string, string>
+  readonly info: ReadonlyMap<string, string> | undefined
   readonly appendFsync: string | undefined
   readonly clockAheadMs: number | undefined
 }
@@ -27,14 +27,25 @@ export function inspecting(redis: Redis, appendOnly: boolean): Inspecting {
 
 async function ask(primary: Primary): Promise<Told> {
   const askedAtMs = Date.now()
-  const info = new Map((await primary.info()).split(/\r?\n/).map(pair))
+  const said = await unlessRefused(primary.info())
   const betweenMs = (askedAtMs + Date.now()) / 2
-  const micros = info.get('server_time_usec')
+  const info = said === undefined ? undefined : new Map(said.split(/\r?\n/).map(pair))
+  const micros = info?.get('server_time_usec')
   return {
     info,
     // Many managed servers refuse CONFIG.
-    appendFsync: await primary.setting('appendfsync').catch(() => undefined),
+    appendFsync: await unlessRefused(primary.setting('appendfsync')),
     clockAheadMs: micros === undefined ? undefined : Math.round(Number(micros) / 1000 - betweenMs),
+  }
+}
+
+/** An answer, or undefined where the server has answered that it does not tell; that it cannot be asked at all is thrown. */
+async function unlessRefused<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof Error && /^(NOPERM|ERR) /.test(error.message)) return undefined
+    throw error
   }
 }
 
@@ -43,8 +54,17 @@ function pair(line: string): [string, string] {
   return [line.slice(0, colon), line.slice(colon + 1)]
 }
 
+const untold: Finding = {
+  id: 'info',
+  level: 'note',
+  found: 'the server refuses INFO',
+  means: 'Nothing can be told about what it keeps over a crash, and what it does when memory is short.',
+  advice: 'Allow the account `+info`, or look at appendonly and maxmemory-policy yourself.',
+}
+
 function findingsOf(told: Told, appendOnly: boolean): readonly Finding[] {
   const { info, appendFsync, clockAheadMs } = told
+  if (info === undefined) return [untold]
   return [
     version(info.get('redis_version')),
     durability(info.get('aof_enabled'), appendOnly),
