@@ -12,6 +12,8 @@ export interface Report {
   readonly json: unknown
   /** For people. */
   readonly text: string
+  /** Whether it is no answer but says why there is none; for people it then goes to stderr. */
+  readonly isComplaint?: boolean
 }
 
 /** Where a command runs. */

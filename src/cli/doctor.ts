@@ -12,7 +12,7 @@ import {
 import { complaintOf, unavailable } from './errors.js'
 import { type Horizon, horizonGiven, horizonUsage, judgeRetention } from './horizons.js'
 import { withoutSecrets } from './secrets.js'
-import { storeOptions, storeUsage, withSafe } from './store.js'
+import { kindOf, storeOptions, storeUsage, urlGiven, withSafe } from './store.js'
 
 /** As `retrysafe()` has it when nobody says. */
 const defaultRetention = '24h'
@@ -45,13 +45,7 @@ async function run(given: Given): Promise<Report> {
   const retainMs = durationMs(textGiven(given, 'retain') ?? defaultRetention, '--retain')
   const horizons: readonly Horizon[] = textsGiven(given, 'horizon').map(horizonGiven)
   const kept = judgeRetention(retainMs, horizons)
-  const { name, looked, unreachable } = await withSafe(given, async (safe, store) => {
-    try {
-      return { name: store.name, looked: await look(safe, store), unreachable: false }
-    } catch (error) {
-      return { name: store.name, looked: [notReached(error, given)], unreachable: true }
-    }
-  })
+  const { name, looked, unreachable } = await examined(given)
   const findings = [...looked, ...kept]
   const verdict = findings.reduce<Level>(
     (worst, { level }) => (worseThan[level] > worseThan[worst] ? level : worst),
@@ -60,6 +54,26 @@ async function run(given: Given): Promise<Report> {
   const bad = verdict === 'error' || (verdict === 'warn' && isGiven(given, 'strict'))
   const json = { store: name, verdict: unreachable ? 'unknown' : verdict, findings }
   return { exitCode: exitCodeOf(unreachable, bad), json, text: textOf(name, findings) }
+}
+
+interface Examined {
+  readonly name: string
+  readonly looked: readonly Finding[]
+  readonly unreachable: boolean
+}
+
+async function examined(given: Given): Promise<Examined> {
+  let name = kindOf(urlGiven(given) ?? '')?.store ?? 'store'
+  try {
+    return await withSafe(given, async (safe, store) => {
+      name = store.name
+      return { name, looked: await look(safe, store), unreachable: false }
+    })
+  } catch (error) {
+    // What is wrong with the command itself is no finding about a store.
+    if (complaintOf(error).code !== 'STORE_UNAVAILABLE') throw error
+    return { name, looked: [notReached(error, given)], unreachable: true }
+  }
 }
 
 function exitCodeOf(unreachable: boolean, bad: boolean): 0 | 1 | 2 {
@@ -96,7 +110,7 @@ function notReached(error: unknown, { world }: Given): Finding {
   }
 }
 
-function durability({ guarantees }: Store<object>): Finding {
+function durability({ guarantees, inspecting }: Store<object>): Finding {
   const id = 'guarantees'
   const { atomicWithEffect, survivesCrash, fenced } = guarantees
   const word = (yes: boolean) => (yes ? 'yes' : 'no')
@@ -107,7 +121,8 @@ function durability({ guarantees }: Store<object>): Finding {
     : 'What is recorded is gone when the process of the store ends: every retry after that runs the work again.'
   return {
     id,
-    level: 'warn',
+    // A store that looks at its server says there what can be done about it.
+    level: inspecting === undefined ? 'warn' : 'note',
     found,
     means,
     advice: 'For anything that counts, keep records in a store that has all three or explain why not.',

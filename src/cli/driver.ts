@@ -15,8 +15,9 @@ export async function installedDriver<Module>(
     const module: Module & { readonly default?: Module } = await import(pathToFileURL(file).href)
     return { name, module: module.default ?? module }
   }
-  const [first] = names
-  const message = `no driver for this store is installed: looked for ${names.join(', ')}`
+  const packages = names.map((name) => name.split('/')[0])
+  const [first] = packages
+  const message = `no driver for this store is installed: looked for ${packages.join(', ')}`
   throw new CliError('DRIVER_MISSING', message, `npm install ${first}, in the project that you run this in.`)
 }
 

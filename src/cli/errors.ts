@@ -58,10 +58,14 @@ function said(code: CliErrorCode, message: string): Complaint {
   return { code, message, advice: cliErrorTable[code] }
 }
 
-/** Node gives a refused connection as one error for each address, with an empty text of its own. */
+/**
+ * Node gives a refused connection as one error for each address, with an empty text of its own; a pool says that it has no connection, and keeps why
+ * as the cause.
+ */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(textOf).join('; ')
-  if (error instanceof Error && error.message !== '') return error.message
+  if (error instanceof Error && error.message !== '')
+    return error.cause === undefined ? error.message : `${error.message}: ${textOf(error.cause)}`
   const { code } = (error ?? {}) as { readonly code?: unknown }
   return typeof code === 'string' ? code : String(error)
 }

@@ -17,7 +17,7 @@ const asJson = words.includes('--json')
 void answer(words).then(end, (error: unknown) => end(complaint(error)))
 
 async function answer([name, ...rest]: readonly string[]): Promise<Report> {
-  if (name === undefined) return { ...told(overview), exitCode: 2 }
+  if (name === undefined) return { ...told(overview), exitCode: 2, isComplaint: true }
   if (['--help', '-h', 'help'].includes(name)) return told(helpFor(rest[0]))
   if (['--version', '-v'].includes(name)) return told(version())
   const command = commandNamed(name)
@@ -60,12 +60,13 @@ function told(text: string): Report {
 
 function complaint(error: unknown): Report {
   const clean = withoutSecrets(complaintOf(error), world)
-  return { exitCode: 2, json: { error: clean }, text: `${clean.code}: ${clean.message}\n${clean.advice}` }
+  const text = `${clean.code}: ${clean.message}\n${clean.advice}`
+  return { exitCode: 2, json: { error: clean }, text, isComplaint: true }
 }
 
 /** Ends once all is written: a pipe may not have taken it yet. */
-function end({ exitCode, json, text }: Report): void {
+function end({ exitCode, json, text, isComplaint }: Report): void {
   const output = asJson ? JSON.stringify(json) : text
-  const stream = asJson || exitCode !== 2 ? process.stdout : process.stderr
+  const stream = isComplaint && !asJson ? process.stderr : process.stdout
   stream.write(`${output}\n`, () => process.exit(exitCode))
 }

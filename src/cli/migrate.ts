@@ -1,4 +1,5 @@
 /** `retrysafe migrate`: brings the tables of a store to this version of the package. */
+import type { Store } from '../index.js'
 import type { Command, Given, Report } from './command.js'
 import { CliError, unavailable } from './errors.js'
 import { storeOptions, storeUsage, withSafe } from './store.js'
@@ -13,13 +14,14 @@ export const migrate: Command = {
 }
 
 async function run(given: Given): Promise<Report> {
-  const migrated = await withSafe(given, async (_, { name, migrating }) => {
+  const bring = async (_: unknown, { name, migrating }: Store<object>) => {
     if (migrating === undefined)
       throw new CliError('ABILITY_MISSING', `the ${name} store has no tables to migrate`)
     return migrating.migrate().catch((error: unknown) => {
       throw unavailable(error)
     })
-  })
+  }
+  const migrated = await withSafe(given, bring, true)
   const text =
     migrated.length === 0 ? 'Nothing to do: the tables are up to date.' : `Applied: ${migrated.join(', ')}.`
   return { exitCode: 0, json: { migrated }, text }

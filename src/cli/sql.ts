@@ -1,14 +1,16 @@
 /** `retrysafe sql`: prints the migrations, for tools and people who apply SQL themselves. Needs neither server nor driver. */
+import { mysql } from '../stores/mysql.js'
 import { postgres } from '../stores/postgres.js'
+import { sqlite } from '../stores/sqlite.js'
 import type { Command, Given, Report } from './command.js'
 import { textGiven } from './command.js'
 import { CliError } from './errors.js'
-import { schemeOf, storeOptions, storeUsage, urlGiven, withSafe } from './store.js'
+import { kindOf, storeOptions, storeUsage, urlGiven, withSafe } from './store.js'
 
 export const sql: Command = {
   name: 'sql',
   summary: 'prints the SQL of the tables; connects to nothing',
-  usage: `  --dialect NAME     postgres; default: the one of the URL
+  usage: `  --dialect NAME     postgres, mysql or sqlite; default: the one of the URL
 ${storeUsage}`,
   details: 'Example: retrysafe sql --dialect postgres --schema billing > migrations/012_retrysafe.sql',
   options: { dialect: { type: 'string' }, ...storeOptions },
@@ -16,11 +18,14 @@ ${storeUsage}`,
 }
 
 const dialects: Readonly<Record<string, (schema: string | undefined) => string>> = {
-  postgres: (schema) =>
-    postgres({ transaction: unused, query: unused }, schema === undefined ? {} : { schema }).sql(),
+  postgres: (schema) => postgres({ transaction: unused, query: unused }, named(schema)).sql(),
+  mysql: (schema) => mysql(unusedPool, named(schema)).sql(),
+  sqlite: () => sqlite({ open: unused }).sql(),
 }
 
-const dialectOf: Readonly<Record<string, string>> = { 'postgres:': 'postgres', 'postgresql:': 'postgres' }
+function named(schema: string | undefined): { schema?: string } {
+  return schema === undefined ? {} : { schema }
+}
 
 async function run(given: Given): Promise<Report> {
   const text = await textOf(given)
@@ -28,9 +33,9 @@ async function run(given: Given): Promise<Report> {
 }
 
 async function textOf(given: Given): Promise<string> {
-  const named = textGiven(given, 'dialect')
-  if (named === undefined && textGiven(given, 'store') !== undefined) return ofModule(given)
-  const dialect = named ?? dialectOf[schemeOf(urlGiven(given) ?? '')]
+  const asked = textGiven(given, 'dialect')
+  if (asked === undefined && textGiven(given, 'store') !== undefined) return ofModule(given)
+  const dialect = asked ?? kindOf(urlGiven(given) ?? '')?.store
   const write = dialects[dialect ?? '']
   if (write !== undefined) return write(textGiven(given, 'schema'))
   if (named !== undefined)
@@ -50,6 +55,8 @@ function ofModule(given: Given): Promise<string> {
 }
 
 /** The SQL is written without a server; a store is made from a handle all the same. */
-async function unused(): Promise<never> {
+function unused(): never {
   throw new Error('this handle is never asked')
 }
+
+const unusedPool = { getConnection: unused, query: unused, execute: unused, promise: unused }

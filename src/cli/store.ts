@@ -3,40 +3,44 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Retrysafe, retrysafe, type Store } from '../index.js'
 import { type Given, type OptionTypes, textGiven } from './command.js'
-import { CliError } from './errors.js'
+import { CliError, unavailable } from './errors.js'
+import { openMysql } from './stores/mysql.js'
 import { openPostgres } from './stores/postgres.js'
-
-export interface OpenedStore {
-  readonly store: Store<object>
-  close(): Promise<void>
-}
-
-/** What a URL names: the rest of it is for the driver. */
-export interface Target {
-  readonly url: string
-  readonly schema: string | undefined
-  readonly cwd: string
-}
+import { openRedis } from './stores/redis.js'
+import { isSqlitePath, openSqlite } from './stores/sqlite.js'
+import { type OpenedStore, schemeOf, type Target } from './stores/target.js'
 
 export const storeOptions: OptionTypes = {
   url: { type: 'string' },
   store: { type: 'string' },
   schema: { type: 'string' },
+  prefix: { type: 'string' },
 }
 
-export const storeUsage = `  --url URL          the server: postgres://…; default: the environment's DATABASE_URL
+export const storeUsage = `  --url URL          postgres://…, mysql://…, mariadb://…, redis://…, sqlite:FILE; default: the environment's DATABASE_URL
   --store FILE       instead of --url: a module whose default export is the store, or a function that gives it
-  --schema NAME      schema of the tables (PostgreSQL); default: retrysafe`
+  --schema NAME      schema of the tables (PostgreSQL), database of them (MySQL); default: retrysafe
+  --prefix TEXT      what the names of the records begin with (Redis); default: retrysafe:`
 
-const kinds: Readonly<Record<string, (target: Target) => Promise<OpenedStore>>> = {
-  'postgres:': openPostgres,
-  'postgresql:': openPostgres,
+interface Kind {
+  readonly store: string
+  readonly open: (target: Target) => Promise<OpenedStore>
 }
 
-/** The scheme of a URL; the URL itself, which may hold a password, is never repeated. */
-export function schemeOf(url: string): string {
-  const [scheme] = /^[a-z][a-z0-9+.-]*:/i.exec(url) ?? []
-  return scheme?.toLowerCase() ?? ''
+const kinds: Readonly<Record<string, Kind>> = {
+  'postgres:': { store: 'postgres', open: openPostgres },
+  'postgresql:': { store: 'postgres', open: openPostgres },
+  'mysql:': { store: 'mysql', open: openMysql },
+  'mariadb:': { store: 'mysql', open: openMysql },
+  'sqlite:': { store: 'sqlite', open: openSqlite },
+  'file:': { store: 'sqlite', open: openSqlite },
+  'redis:': { store: 'redis', open: openRedis },
+  'rediss:': { store: 'redis', open: openRedis },
+}
+
+/** The kind of store that a URL names; the URL itself, which may hold a password, is never repeated. */
+export function kindOf(url: string): Kind | undefined {
+  return kinds[isSqlitePath(url) ? 'sqlite:' : schemeOf(url)]
 }
 
 export function urlGiven(given: Given): string | undefined {
@@ -46,23 +50,27 @@ export function urlGiven(given: Given): string | undefined {
   return url ?? given.world.env.DATABASE_URL
 }
 
-export async function openStore(given: Given): Promise<OpenedStore> {
+async function openStore(given: Given, mayCreate: boolean): Promise<OpenedStore> {
   const { cwd } = given.world
   const url = urlGiven(given)
   const file = textGiven(given, 'store')
   if (file !== undefined) return fromModule(resolve(cwd, file))
   if (url === undefined || url === '') throw new CliError('STORE_NOT_NAMED', 'no store is named')
-  const open = kinds[schemeOf(url)]
-  if (open === undefined) throw new CliError('SCHEME_UNKNOWN', 'the URL is of no kind that is known here')
-  return open({ url, schema: textGiven(given, 'schema'), cwd })
+  const kind = kindOf(url)
+  if (kind === undefined) throw new CliError('SCHEME_UNKNOWN', 'the URL is of no kind that is known here')
+  const [schema, prefix] = [textGiven(given, 'schema'), textGiven(given, 'prefix')]
+  return kind.open({ url, schema, prefix, cwd, mayCreate }).catch((error: unknown) => {
+    throw unavailable(error)
+  })
 }
 
 /** Opens the store, gives it to the work as an instance, and closes it. */
 export async function withSafe<Value>(
   given: Given,
   work: (safe: Retrysafe<object>, store: Store<object>) => Promise<Value>,
+  mayCreate = false,
 ): Promise<Value> {
-  const { store, close } = await openStore(given)
+  const { store, close } = await openStore(given, mayCreate)
   const safe = retrysafe({ store })
   try {
     return await work(safe, store)

@@ -1,8 +1,8 @@
 /** The doctor behind PgBouncer in transaction mode (Debian's 1.18): it sees the pooler, and what a prepared statement would meet there. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Finding } from 'retrysafe'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Finding } from '../../dist/index.js'
 import { type PgBouncer, pgBouncerProgram, startPgBouncer } from '../../servers/pgbouncer.js'
 import { retrysafe } from '../cli/run.js'
 import { type Bench, openBench } from '../postgres/harness.js'

@@ -1,7 +1,7 @@
 /** PostgreSQL by URL, over node-postgres or postgres.js, whichever the user has. */
 import { type PgPool, type PostgresJs, type PostgresStore, postgres } from '../../stores/postgres.js'
 import { installedDriver } from '../driver.js'
-import type { OpenedStore, Target } from '../store.js'
+import type { OpenedStore, Target } from './target.js'
 
 /** One for the question and one for what a question needs beside it. */
 const connections = 2
