@@ -143,7 +143,8 @@ function compare(left: string, right: string): number {
 }
 
 function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer').subarray(0, digestLength)
+  // By way of a text: a digest as a Buffer costs three times as much.
+  return Buffer.from(hash('sha256', text, 'binary').slice(0, digestLength), 'binary')
 }
 
 function eager(meaning: Buffer): Fingerprint {

@@ -101,8 +101,8 @@ export function recordScope(scope: string, operation: string | undefined): strin
 function checkName(name: unknown, longest: number, code: ErrorCode, what: string): string {
   if (typeof name !== 'string') throw fail(code, { detail: `${what} is not a string` })
   if (name === '') throw fail(code, { detail: `${what} is empty` })
-  // A code point takes at most two code units: what is longer is refused before it is looked at.
-  if (name.length > 2 * longest || codePoints(name) > longest) {
+  // A code point takes one code unit or two: most are short enough, or too long, before they are looked at.
+  if (name.length > longest && (name.length > 2 * longest || codePoints(name) > longest)) {
     throw fail(code, { detail: `${what} is longer than ${longest} characters` })
   }
   if (refusedCharacters.test(name)) {

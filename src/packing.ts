@@ -5,8 +5,15 @@
  * its end: what is cut short throws, and the caller turns that into one error with one meaning.
  */
 
+/** Numbers of one byte, which most are. */
+const short = Array.from({ length: 0x80 }, (_, value) => Uint8Array.of(value))
+
 /** Appends a whole number from 0 to 2^53 - 1. */
 export function packNumber(into: Uint8Array[], value: number): void {
+  into.push(short[value] ?? long(value))
+}
+
+function long(value: number): Uint8Array {
   const bytes: number[] = []
   let rest = value
   while (rest > 0x7f) {
@@ -14,7 +21,7 @@ export function packNumber(into: Uint8Array[], value: number): void {
     rest = Math.floor(rest / 128)
   }
   bytes.push(rest)
-  into.push(Uint8Array.from(bytes))
+  return Buffer.from(bytes)
 }
 
 /** Appends bytes with their length in front. */

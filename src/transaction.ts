@@ -26,7 +26,7 @@ import {
 import { fail } from './errors.js'
 import { armed, hit } from './failpoints.js'
 import { keepsFailures } from './options.js'
-import { attemptAfter, decide, settle } from './protocol.js'
+import { attemptAfter, type Decision, decide, settle } from './protocol.js'
 import type { Lead, Stored } from './sharing.js'
 import type { OpenTransaction, SaveAnswer, SeenRecord, Transactions } from './store.js'
 import { attemptFor, type Control, createControl, type End, endWithin, judge } from './work.js'
@@ -69,7 +69,11 @@ export function runTransaction<Tx, Value>(
       const control = createControl()
       const claim: Claim<Tx, Value> = { engine, transactions, call, owner, lead, open, control }
       try {
-        const answer = await answerTo(claim, work)
+        if (armed()) await hit('transaction.begun')
+        const decision = decide(open.seen, askOf(call, owner, open.granted))
+        const answer = await (decision.do === 'run' || decision.do === 'takeOver'
+          ? perform(claim, work)
+          : answerTo(claim, decision))
         if (answer === 'again') continue
         if (answer !== 'held') return answer
       } catch (error) {
@@ -121,16 +125,10 @@ async function begin<Tx>(
 }
 
 async function answerTo<Tx, Value>(
-  claim: Claim<Tx, Value>,
-  work: TransactionWork<Tx, Value>,
+  { engine, call, lead, open }: Claim<Tx, Value>,
+  decision: Exclude<Decision, { do: 'run' | 'takeOver' }>,
 ): Promise<Answer<Value> | 'held' | 'again'> {
-  const { engine, call, owner, lead, open } = claim
-  if (armed()) await hit('transaction.begun')
-  const decision = decide(open.seen, askOf(call, owner, open.granted))
   switch (decision.do) {
-    case 'run':
-    case 'takeOver':
-      return perform(claim, work)
     case 'replay': {
       // Nothing goes on behind the answer: a function that is frozen then would leave the transaction open.
       await open.rollback()
@@ -255,13 +253,13 @@ function isRefusal({ outcome }: Ended): boolean {
   return outcome.kind === 'reply' && outcome.reply.status >= 400
 }
 
-async function afterSave<Tx, Value>(
+function afterSave<Tx, Value>(
   claim: Claim<Tx, Value>,
   end: End<Value>,
   ended: Ended,
   outcome: Uint8Array,
   answer: SaveAnswer,
-): Promise<Answer<Value>> {
+): Answer<Value> | Promise<Answer<Value>> {
   const { engine, call, lead, open } = claim
   switch (answer.kind) {
     case 'committed': {

@@ -74,16 +74,11 @@ async function giveUp<Tx>({ statements }: Context<Tx>, session: Session<Tx>): Pr
 }
 
 /** Nothing thrown between the first flight and the hand-over may leave the session checked out. */
-async function guarded<Tx, T>(
-  context: Context<Tx>,
-  session: Session<Tx>,
-  read: () => T | Promise<T>,
-): Promise<T> {
+function guarded<Tx, T>(context: Context<Tx>, session: Session<Tx>, read: () => T): T | Promise<T> {
   try {
-    return await read()
+    return read()
   } catch (error) {
-    await giveUp(context, session)
-    throw error
+    return giveUp(context, session).then(() => Promise.reject(error))
   }
 }
 
@@ -97,7 +92,7 @@ async function beginLockFirst<Tx>(context: Context<Tx>, request: BeginRequest): 
   const look = await guarded(context, session, () => lookOf(results[1], results[2]))
   const ending = committing(context, lockFirst(context, request, look), 'aborted')
   if (undoesByName) return openTransaction(session, look, ending)
-  return openTransaction(session, look, { ...ending, undoWork: beginAnew(context, request, look) })
+  return openTransaction(session, look, { ...ending, undoWork: () => beginAnew(context, request, look) })
 }
 
 /** How the work is undone without a savepoint: ROLLBACK, and the claim's first flight again, under a lock that outlives both. */

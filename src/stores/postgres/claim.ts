@@ -2,7 +2,7 @@
 import type { BeginRequest, Identity, Owned, Save, SeenRecord } from '../../store.js'
 import { type Call, call, type Failure, type Result, wire } from './driver.js'
 import { latestMs, lockNumber, wholeMs } from './identity.js'
-import { flagAt, integerAt, seenRecord } from './rows.js'
+import { flagAt, integerAt, seenRecord, textAt } from './rows.js'
 import { isConflict, isDuplicate } from './sql-state.js'
 import type { Statements } from './statements.js'
 
@@ -28,7 +28,7 @@ export function lookOf(lock: Result | undefined, found: Result | undefined): Loo
   const seen = row === undefined ? undefined : seenRecord(row)
   return {
     granted: flagAt(locked, 0),
-    began: String(integerAt(locked, 1)),
+    began: textAt(locked, 1),
     generation: Math.max(integerAt(locked, 2), (seen?.generation ?? 0) + 1),
     seen,
   }

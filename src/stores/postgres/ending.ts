@@ -30,7 +30,7 @@ export interface Ending {
   /** Behind it: COMMIT, or the end of a savepoint. */
   readonly close: Call
   /** Rolls back to the savepoint before the work, or what to do where there is none. */
-  readonly undoWork: Call | BeginAnew
+  readonly undoWork: Call | (() => BeginAnew)
   /** Undoes everything of ours and ends it. */
   readonly undo: readonly Call[]
   /** Whether `close` is the moment of truth. */
@@ -59,7 +59,8 @@ export function committing(
 
 export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: Ending): OpenTransaction<Tx> {
   const { tx, used, settle, between } = session.guard()
-  const anew = 'calls' in ending.undoWork ? ending.undoWork : undefined
+  const { undoWork } = ending
+  let made: BeginAnew | undefined
   let over = false
   let pinning: Promise<Flown> | undefined
   let pinned = false
@@ -78,7 +79,14 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
 
   /** Sent now, in its turn: once a statement of the work has failed, the transaction takes no lock any more. */
   function pin(): void {
+    const anew = beginAnew()
     if (anew !== undefined) pinning ??= between(() => session.flight([anew.pin]))
+  }
+
+  /** Made when it is asked for, which is seldom. */
+  function beginAnew(): BeginAnew | undefined {
+    if (typeof undoWork === 'function') made ??= undoWork()
+    return made
   }
 
   async function settled(): Promise<void> {
@@ -94,8 +102,9 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
     // COMMIT was never sent, so the fate of the transaction is known: the server rolls it back.
     if (gone !== undefined) return broken(gone)
     if (!wish.undoWork) return close([ending.save(wish)], 0, false)
-    if (anew === undefined) return close([ending.undoWork as Call, ending.save(wish)], 1, true)
-    return saveAnew(anew, wish)
+    const anew = beginAnew()
+    if (anew !== undefined) return saveAnew(anew, wish)
+    return close([undoWork as Call, ending.save(wish)], 1, true)
   }
 
   /** Saves the outcome alone, in a new transaction that no rival could get in front of. */
@@ -128,7 +137,7 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
   }
 
   function unpin(): readonly Call[] {
-    return pinned && anew !== undefined ? [anew.unpin] : []
+    return pinned && made !== undefined ? [made.unpin] : []
   }
 
   function broken(error: unknown): SaveAnswer {

@@ -5,14 +5,11 @@
  * the server skips everything up to it, so that a COMMIT behind a failed save does not run. No Describe: the store knows its columns.
  */
 import type { Call, Flown, Result, Row } from './driver.js'
+import { type Asked, messagesOf } from './messages.js'
 
-/** What a flight uses of node-postgres' `Connection`; the second argument is unused there since 8.0 but is in its types. */
+/** What a flight uses of node-postgres' `Connection`. */
 interface PgConnection {
-  readonly stream: { cork?(): void; uncork?(): void }
-  parse(query: { name: string; text: string; types: string[] }, more: boolean): void
-  bind(config: { portal: string; statement: string; values: (string | Buffer | null)[] }, more: boolean): void
-  execute(config: { portal: string }, more: boolean): void
-  sync(): void
+  readonly stream: { readonly writable: boolean; write(bytes: Uint8Array): unknown }
   on(event: 'parseComplete', listener: () => void): unknown
   removeListener(event: 'parseComplete', listener: () => void): unknown
 }
@@ -63,55 +60,56 @@ export function flight(calls: readonly Call[], prepare: boolean, land: (flown: F
   return self
 
   function submit(connection: PgConnection): void {
-    const names = prepare ? preparedNames(connection) : undefined
-    if (names !== undefined) stopWatching = names.stop
-    // Corked, the messages leave in one packet.
-    connection.stream.cork?.()
-    try {
-      for (const asked of calls) send(connection, asked, names)
-      connection.sync()
-    } finally {
-      connection.stream.uncork?.()
-    }
+    const { asked, fresh } = prepare ? prepared(calls, connection) : { asked: calls.map(unnamed), fresh: [] }
+    if (fresh.length > 0) stopWatching = enter(fresh, connection)
+    // A stream that has ended is told by its own error.
+    if (connection.stream.writable) connection.stream.write(messagesOf(asked))
   }
 }
 
-function send(connection: PgConnection, { statement, values }: Call, names: Names | undefined): void {
-  const name = names?.usable(statement.name, statement.text) ?? ''
-  if (names === undefined || !names.known(name)) {
-    connection.parse({ name, text: statement.text, types: [] }, true)
-    names?.sent(name, statement.text)
-  }
-  connection.bind({ portal: '', statement: name, values: [...values] }, true)
-  connection.execute({ portal: '' }, true)
+function unnamed(call: Call): Asked {
+  return { call, name: '', parse: true }
 }
 
-type Names = NonNullable<ReturnType<typeof preparedNames>>
+type Book = Record<string, string>
 
 /**
- * The names this connection has parsed. The book is node-postgres' own (`parsedStatements`), so that a second copy of this library
- * on the same connection does not parse a name again (42P05). A name is entered when the server has confirmed it: a failed Parse
- * is forgotten, and a Parse whose Execute failed is not.
+ * The names that this connection has parsed are used, and the ones that it has not are parsed. The book is node-postgres' own
+ * (`parsedStatements`), so that a second copy of this library on the same connection does not parse a name again (42P05).
  */
-function preparedNames(connection: PgConnection & { parsedStatements?: Record<string, string> }) {
-  const book = connection.parsedStatements
-  if (book === undefined) return undefined
-  const underway: { name: string; text: string }[] = []
-  const inFlight = new Set<string>()
+function prepared(
+  calls: readonly Call[],
+  { parsedStatements: book }: PgConnection & { parsedStatements?: Book },
+) {
+  if (book === undefined) return { asked: calls.map(unnamed), fresh: [] }
+  const fresh: Asked[] = []
+  const asked = calls.map((call): Asked => {
+    const { name, text } = call.statement
+    const known = book[name]
+    if (known === text) return { call, name, parse: false }
+    // The user has given the name to another statement.
+    if (known !== undefined) return pushed(fresh, unnamed(call))
+    if (fresh.some((one) => one.name === name)) return { call, name, parse: false }
+    return pushed(fresh, { call, name, parse: true })
+  })
+  return { asked, fresh }
+}
+
+function pushed(list: Asked[], one: Asked): Asked {
+  list.push(one)
+  return one
+}
+
+/** Enters names in the book when the server has confirmed them: a failed Parse is forgotten, and a Parse whose Execute failed is not. */
+function enter(fresh: readonly Asked[], connection: PgConnection & { parsedStatements?: Book }): () => void {
+  const waiting = fresh.values()
   const confirm = () => {
-    const first = underway.shift()
-    if (first !== undefined && first.name !== '') book[first.name] = first.text
+    const { value: parsed } = waiting.next()
+    if (parsed !== undefined && parsed.name !== '' && connection.parsedStatements !== undefined)
+      connection.parsedStatements[parsed.name] = parsed.call.statement.text
   }
-  return {
-    usable: (name: string, text: string) => ((book[name] ?? text) === text ? name : ''),
-    known: (name: string) => name !== '' && (book[name] !== undefined || inFlight.has(name)),
-    sent: (name: string, text: string) => {
-      if (underway.length === 0) connection.on('parseComplete', confirm)
-      underway.push({ name, text })
-      inFlight.add(name)
-    },
-    stop: () => {
-      connection.removeListener('parseComplete', confirm)
-    },
+  connection.on('parseComplete', confirm)
+  return () => {
+    connection.removeListener('parseComplete', confirm)
   }
 }

@@ -16,7 +16,8 @@ export type Sending = <T>(run: () => Promise<T>) => Promise<T>
 
 interface Inside {
   readonly client: PgClient
-  readonly send: Sending
+  /** Absent where nothing stands between the client and us. */
+  readonly send: Sending | undefined
 }
 
 const inside = Symbol('retrysafe.inside')
@@ -35,16 +36,21 @@ export function insideOf(tx: unknown): Inside {
     throw notAClient()
   // A Pool has `query` and `on` as well, but no transaction can be open on it.
   if ('idleCount' in tx) throw notAClient()
-  return { client: tx as PgClient, send: (run) => run() }
+  return { client: tx as PgClient, send: undefined }
 }
 
 function notAClient() {
   return fail('OPTION_INVALID', { detail: 'tx is not a node-postgres client with an open transaction' })
 }
 
-export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
+const through: Sending = (run) => run()
+const nothingPending = Promise.resolve()
+const ignore = () => undefined
+
+export function guardTx<Tx>(client: PgClient, enclosing: Sending | undefined): Guarded<Tx> {
+  const outer = enclosing ?? through
   const pending = new Set<Promise<unknown>>()
-  const cursors = new Set<() => void>()
+  let cursors: Set<() => void> | undefined
   let settled = false
   let used = false
   let ours: Promise<unknown> | undefined
@@ -58,6 +64,7 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
     const at = parameters.findIndex((parameter) => typeof parameter === 'function')
     if (at >= 0) return withCallback(parameters, at, refusal)
     if (refusal !== undefined) return Promise.reject(refusal)
+    if (enclosing === undefined && ours === undefined) return track(passed(parameters))
     return track(
       outer(async () => {
         if (ours !== undefined) await ours
@@ -72,11 +79,18 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
     return (client.query as Query).apply(client, parameters)
   }
 
+  /** Like an async function, without the price of one. */
+  function passed(parameters: unknown[]): Promise<unknown> {
+    try {
+      return Promise.resolve(pass(parameters))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
   function track<T>(answer: Promise<T>): Promise<T> {
-    const entry: Promise<unknown> = answer.then(
-      () => pending.delete(entry),
-      () => pending.delete(entry),
-    )
+    const gone = () => pending.delete(entry)
+    const entry: Promise<unknown> = answer.then(gone, gone)
     pending.add(entry)
     return answer
   }
@@ -131,20 +145,22 @@ export function guardTx<Tx>(client: PgClient, outer: Sending): Guarded<Tx> {
       closing ??= setInterval(closeCursor, closeEveryMs, submittable)
       closeCursor(submittable)
     }
-    cursors.add(close)
+    cursors ??= new Set()
+    const open = cursors
+    open.add(close)
     const sent = outer(async () => {
       pass(parameters)
       await over
     })
-    track(sent.finally(() => cursors.delete(close))).catch((error) => submittable.handleError?.(error))
+    track(sent.finally(() => open.delete(close))).catch((error) => submittable.handleError?.(error))
     return submittable
   }
 
-  async function settle(): Promise<void> {
+  function settle(): Promise<void> {
     settled = true
-    for (const close of cursors) close()
+    for (const close of cursors ?? []) close()
     // Nothing is added any more: one look is enough.
-    await Promise.all(pending)
+    return pending.size === 0 ? nothingPending : Promise.all(pending).then(ignore)
   }
 }
 

@@ -83,7 +83,7 @@ export function nodePostgres<Pool extends PgPool>(pool: Pool, prepare: boolean):
       pool.connect((error, client) => {
         if (client === undefined) return reject(error)
         const back = { release: () => client.release(), destroy: () => client.release(true) }
-        resolve(session<Pool>({ client, send: (run) => run() }, prepare, back))
+        resolve(session<Pool>({ client, send: undefined }, prepare, back))
       })
     })
   }
@@ -117,7 +117,7 @@ async function dedicate<Pool extends PgPool>(
 }
 
 function session<Pool extends PgPool>(
-  { client, send }: { client: PgClient; send: Sending },
+  { client, send }: { client: PgClient; send: Sending | undefined },
   prepare: boolean,
   back: { release(): void; destroy(): void },
 ): Session<PgTx<Pool>> {
@@ -139,14 +139,13 @@ function session<Pool extends PgPool>(
     destroy,
   }
 
-  async function fly(calls: readonly Call[]): Promise<Flown> {
-    try {
-      return await send(() =>
-        takesFlights(client) ? oneFlight(client, calls, prepare) : oneByOne(client, calls),
-      )
-    } catch (error) {
-      return { failure: { index: 0, error } }
-    }
+  function fly(calls: readonly Call[]): Promise<Flown> {
+    if (send === undefined) return flown(calls)
+    return send(() => flown(calls)).catch((error: unknown) => ({ failure: { index: 0, error } }))
+  }
+
+  function flown(calls: readonly Call[]): Promise<Flown> {
+    return takesFlights(client) ? oneFlight(client, calls, prepare) : oneByOne(client, calls)
   }
 
   function onLost(listener: (cause: unknown) => void): void {
@@ -178,7 +177,11 @@ function takesFlights(client: PgClient): boolean {
 
 function oneFlight(client: PgClient, calls: readonly Call[], prepare: boolean): Promise<Flown> {
   return new Promise((land) => {
-    client.query(flight(calls, prepare, land))
+    try {
+      client.query(flight(calls, prepare, land))
+    } catch (error) {
+      land({ failure: { index: 0, error } })
+    }
   })
 }
 

@@ -23,9 +23,9 @@ export function patient<Tx>(driver: Driver<Tx>, limitMs: number): Driver<Tx> {
   const { dedicate } = driver
   return {
     ...driver,
-    acquire: async () => limited(await inTime(driver.acquire(), limitMs), limitMs),
+    acquire: () => inTime(driver.acquire(), limitMs),
     adopt: (tx) => limited(driver.adopt(tx), limitMs),
-    ...(dedicate && { dedicate: async () => limited(await inTime(dedicate(), limitMs), limitMs) }),
+    ...(dedicate && { dedicate: () => inTime(dedicate(), limitMs) }),
   }
 }
 
@@ -41,7 +41,7 @@ function inTime<Late extends Connection>(coming: Promise<Late>, limitMs: number)
       (session) => {
         clearTimeout(timer)
         if (late) session.release()
-        else resolve(session)
+        else resolve(limited(session, limitMs))
       },
       (error: unknown) => {
         clearTimeout(timer)
