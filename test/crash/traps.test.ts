@@ -2,6 +2,7 @@
  * What a database, a session or the user's own code can do to a transaction: each ends in the right error, with nothing half-written,
  * and a retry makes the one effect.
  */
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { isRetrysafeError, type Retrysafe, retrysafe } from 'retrysafe'
 import { type PgTx, postgres } from 'retrysafe/postgres'
@@ -119,14 +120,18 @@ test.each(['transaction', 'commit'] as const)(
     const key = `rollback-${way}`
     const on = instance()
     const client = await on.pool.connect()
-    const { connection } = client as unknown as { connection: { parse(query: { text: string }): void } }
-    const parse = connection.parse
+    const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+    const { write } = stream
     // What a server does to a transaction that has failed behind our back: it answers COMMIT with ROLLBACK, and no error.
-    connection.parse = (query, ...rest: []) =>
-      parse.call(connection, query.text === 'commit' ? { ...query, text: 'rollback' } : query, ...rest)
+    stream.write = (bytes: Buffer, ...rest: []) =>
+      write.call(
+        stream,
+        Buffer.from(bytes.toString('latin1').replaceAll('commit\0', 'abort \0'), 'latin1'),
+        ...rest,
+      )
     client.release()
     expect(await codeOf(ways[way](on, key, addEffect(key)))).toBe('TRANSACTION_ABORTED')
-    connection.parse = parse
+    stream.write = write
     await expectUntouched(way, key)
   },
 )
