@@ -28,6 +28,8 @@ export async function openWithin<Tx>(
   await openSavepoint(session, claim)
   try {
     const found = await claimWithin(context, session, request)
+    // Shows that the caller's transaction still stands behind an insert that was refused.
+    if (!found.granted) await session.run(`rollback to savepoint ${claim}`)
     return openTransaction(context, session, found, releasing(context, request, claim))
   } catch (error) {
     await session.run(`rollback to savepoint ${claim}`).catch((lost: unknown) => {
