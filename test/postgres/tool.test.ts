@@ -77,6 +77,46 @@ test('a commit whose answer was lost is ambiguous, and so is one whose error has
   expect(read).toEqual({ undecided: false })
 })
 
+test('a COMMIT that the server answers with ROLLBACK is no success, though the tool hides it', async () => {
+  const late = postgres<pg.PoolClient>({
+    ...tool,
+    transaction: (work) =>
+      tool.transaction(async (tx) => {
+        const value = await work(tx)
+        // A statement that the work has left behind fails between our save and COMMIT.
+        await tx.query('select 1 / 0').catch(() => undefined)
+        return value
+      }),
+  })
+  const key = freshKey()
+  const open = await late.transactions.begin(beginRequest(key))
+  await open.tx.query(insert, [key])
+  expect(await open.save(wish)).toEqual({ kind: 'aborted' })
+  expect([await bench.effects(key), await bench.store.find({ key, scope: 'tenant' }, Date.now())]).toEqual([
+    0,
+    undefined,
+  ])
+})
+
+test('what a method of tx has begun is awaited before the end', async () => {
+  const key = freshKey()
+  const open = await postgres(tool).transactions.begin(beginRequest(key))
+  let finish: () => void = () => undefined
+  const slow = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  Object.assign(open.tx, { slow: () => slow })
+  void (open.tx as unknown as { slow(): Promise<void> }).slow()
+  let saved = false
+  const saving = open.save(wish).finally(() => {
+    saved = true
+  })
+  await bench.sql('select 1')
+  expect(saved).toBe(false)
+  finish()
+  expect(await saving).toEqual({ kind: 'committed' })
+})
+
 test('a transaction that the tool ends by itself is told, and nothing is stored', async () => {
   const impatient = postgres<pg.PoolClient>({
     ...tool,

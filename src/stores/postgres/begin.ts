@@ -90,7 +90,7 @@ async function beginLockFirst<Tx>(context: Context<Tx>, request: BeginRequest): 
   if (undoesByName) calls.push(call(statements.savepointWork))
   const { session, results } = await start(context, calls)
   const look = await guarded(context, session, () => lookOf(results[1], results[2]))
-  const ending = committing(context, lockFirst(context, request, look), 'aborted')
+  const ending = committing(context, request, lockFirst(context, request, look), 'aborted')
   if (undoesByName) return openTransaction(session, look, ending)
   return openTransaction(session, look, { ...ending, undoWork: () => beginAnew(context, request, look) })
 }
@@ -150,7 +150,7 @@ async function beginInsertFirst<Tx>(
   for (let round = 1; ; round += 1) {
     const { session, results } = await start(context, claimCalls(context, request))
     const look = await guarded(context, session, () => lookOf(results[1], results[2]))
-    const ending = committing(context, finishing(context, request, look.began), 'aborted')
+    const ending = committing(context, request, finishing(context, request, look.began), 'aborted')
     if (!look.granted || (look.seen !== undefined && !mayReplace(look.seen)))
       return openTransaction(session, look, ending)
     const claim = await guarded(context, session, () => writeClaim(context, request, look.seen))
@@ -178,7 +178,11 @@ async function openOwned<Tx>(
   ])
   const began = await guarded(context, session, () => String(integerAt(results[1]?.rows[0], 0)))
   const look = { granted: true, generation: 0, began, seen: undefined }
-  return openTransaction(session, look, committing(context, finishing(context, owned, began), 'refused'))
+  return openTransaction(
+    session,
+    look,
+    committing(context, owned, finishing(context, owned, began), 'refused'),
+  )
 }
 
 /** READ WRITE in words: a standby grants the lock as well and shows no row, and refuses this (rule 10). */

@@ -80,6 +80,8 @@ export interface Driver<Tx> extends Connections {
   adopt(tx: Tx): Session<Tx>
   /** Whether a session can end its transaction and begin another: not where a tool's own function runs it. */
   readonly beginsAnew: boolean
+  /** Whether it tells how the server has answered a COMMIT: a tool hides that it was with ROLLBACK, and no error (rule 21). */
+  readonly tellsEnd: boolean
 }
 
 /** Binds values to a statement. */

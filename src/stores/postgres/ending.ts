@@ -5,9 +5,17 @@
  * effect twice behind an UPDATE of zero rows (rule 3). And it must stand in the transaction of the claim, or the work's own
  * ROLLBACK leaves it to commit alone (rule 21).
  */
-import type { OpenTransaction, Save, SaveAnswer } from '../../store.js'
+import type { OpenTransaction, Owned, Save, SaveAnswer } from '../../store.js'
 import type { Ledger, Look } from './claim.js'
-import { type Call, call, type Failure, type Flown, type Result, type Session } from './driver.js'
+import {
+  type Call,
+  call,
+  type Driver,
+  type Failure,
+  type Flown,
+  type Result,
+  type Session,
+} from './driver.js'
 import { withoutValues } from './plain-error.js'
 import { isDuplicate, serverError, sqlState } from './sql-state.js'
 
@@ -35,18 +43,22 @@ export interface Ending {
   readonly undo: readonly Call[]
   /** Whether `close` is the moment of truth. */
   readonly commits: boolean
+  /** Asks for the outcome behind COMMIT, where nobody tells how that was answered. */
+  readonly stands?: Call | undefined
   /** What a save of zero rows means: the lease was lost, or the work has undone our claim. */
   readonly zeroRows: 'refused' | 'aborted'
   readonly schema: string
 }
 
 /** An ending by COMMIT. */
-export function committing(
-  { statements, schema }: Ledger,
+export function committing<Tx>(
+  { statements, schema, driver }: Ledger & { readonly driver: Driver<Tx> },
+  { identity: { key, scope }, owner }: Owned,
   save: Ending['save'],
   zeroRows: Ending['zeroRows'],
 ): Ending {
   return {
+    stands: driver.tellsEnd ? undefined : call(statements.stands, key, scope, owner),
     save,
     close: call(statements.commit),
     undoWork: call(statements.rollbackToWork),
@@ -131,9 +143,13 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
     const all = [...calls, ...unpin(), ending.close]
     const { results, failure } = await session.flight(all)
     if (failure !== undefined) return refused(failure, { saveAt, closeAt: all.length - 1 }, workUndone)
+    const proof = ending.stands && (await session.flight([ending.stands]))
     leave('release')
+    if (proof?.failure !== undefined) return { kind: 'ambiguous', error: proof.failure.error }
     // A COMMIT in a failed transaction is answered with ROLLBACK, and no error (rule 21).
-    return ending.commits && results.at(-1)?.tag !== 'COMMIT' ? { kind: 'aborted' } : { kind: 'committed' }
+    const rolledBack =
+      proof === undefined ? results.at(-1)?.tag !== 'COMMIT' : proof.results[0]?.rows.length === 0
+    return ending.commits && rolledBack ? { kind: 'aborted' } : { kind: 'committed' }
   }
 
   function unpin(): readonly Call[] {

@@ -65,6 +65,7 @@ export function nodePostgres<Pool extends PgPool>(pool: Pool, prepare: boolean):
   }
   return {
     beginsAnew: true,
+    tellsEnd: true,
     acquire,
     adopt: (tx) => {
       const adopted = session<Pool>(insideOf(tx), prepare, { release: ignore, destroy: ignore })

@@ -29,6 +29,7 @@ export function postgresJs<Sql extends PostgresJs>(sql: Sql, prepare: boolean): 
   const bookOf = prepare && sql.options.prepare !== false ? bookkeeping() : undefined
   return {
     beginsAnew: true,
+    tellsEnd: true,
     acquire: async () => ownSession(client, bookOf),
     adopt: (tx) => adopted(client, tx),
   }

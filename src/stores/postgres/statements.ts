@@ -107,6 +107,8 @@ function transactionStatements(table: string, isolation: Isolation) {
         generation = case when ${marker} = $6::bigint then generation end
         where key = $1 and scope = $2 and owner = $3::uuid and state = 1 returning 1)
       select 1 / count(*) from saved`),
+    /** Whether an outcome was committed: asked behind a COMMIT whose tag the client does not tell. */
+    stands: named(`select 1 from ${table} where key = $1 and scope = $2 and owner = $3::uuid and state = 3`),
     /** renamed, row was not locked, row is still ours in this snapshot. */
     renameOwner: named(`with free as (select key, scope, owner, state from ${table}
         where key = $1 and scope = $2 for no key update skip locked),

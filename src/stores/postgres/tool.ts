@@ -32,6 +32,7 @@ export function isTool(handle: unknown): handle is PostgresTool<unknown> {
 export function toolDriver<Tx>(tool: SqlTool<Tx>): Driver<Tx> {
   return {
     beginsAnew: false,
+    tellsEnd: false,
     acquire: async () => ownSession(tool),
     adopt: (tx) => adopted(tool, tx),
   }
@@ -52,6 +53,7 @@ function adopted<Tx>(tool: SqlTool<Tx>, tx: Tx): Session<Tx> {
 function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
   let open: ToolTransaction<Tx> | undefined
   let given = false
+  let committed = false
   return {
     flight: (calls) => oneByOne(calls, run),
     guard: () => viewOf(taken().tx, tool.seal),
@@ -71,9 +73,13 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
       // In words, and first: the tool may have begun at another level.
       return ask(tool, open.tx, asked, `set transaction ${text.slice('begin'.length)}`)
     }
-    if (text === 'commit') return taken().end('commit')
+    if (text === 'commit') {
+      const result = await taken().end('commit')
+      committed = true
+      return result
+    }
     if (text === 'rollback') return taken().end('rollback')
-    return ask(tool, open?.tx, asked)
+    return ask(tool, committed ? undefined : open?.tx, asked)
   }
 
   function taken(): ToolTransaction<Tx> {
