@@ -5,9 +5,10 @@
  */
 import { longestTimerMs } from '../clock.js'
 import { fail } from '../errors.js'
-import type { Operating, Store, Sweeping, Transactions } from '../store.js'
+import type { Inspecting, Operating, Store, Sweeping, Transactions } from '../store.js'
 import { transactions } from './mysql/begin.js'
 import { driverFor, type MysqlHandle, type MysqlTx } from './mysql/handles.js'
+import { inspecting } from './mysql/inspecting.js'
 import { leaseMode } from './mysql/lease-mode.js'
 import { migrating } from './mysql/migrating.js'
 import { patient } from './mysql/patience.js'
@@ -44,6 +45,7 @@ export interface MysqlStore<Tx> extends Store<Tx> {
   readonly transactions: Transactions<Tx>
   readonly sweeping: Sweeping
   readonly operating: Operating
+  readonly inspecting: Inspecting
   /** Runs the migrations that are missing and names them; any number of processes may call it at once. */
   migrate(): Promise<readonly string[]>
   /** The SQL of all migrations, to paste into one's own tool. */
@@ -90,6 +92,7 @@ export function mysql<Pool extends MysqlHandle>(
     transactions: transactions({ ...ground, driver }),
     sweeping: sweeping(ground),
     operating: operating(ground),
+    inspecting: inspecting(ground),
     migrating: migrations,
     migrate: migrations.migrate,
     sql: migrations.sql,

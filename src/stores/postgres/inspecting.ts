@@ -1,6 +1,6 @@
 /** Looks at the server behind the store, one question after the other, through the store's own client. */
 import type { Finding, Inspecting } from '../../store.js'
-import { finding } from '../findings.js'
+import { refused } from '../findings.js'
 import type { Connections } from './driver.js'
 import { type Ask, askerThrough } from './inspect/ask.js'
 import { inspectPooler } from './inspect/pooler.js'
@@ -43,8 +43,6 @@ async function tried(id: string, look: () => Promise<readonly Finding[]>): Promi
   } catch (error) {
     const code = sqlState(error)
     if (code === '' || code.startsWith('08') || code.startsWith('57P')) throw error
-    const means = 'Nothing can be told about it.'
-    const advice = 'Ask again as the owner of the tables; if that fails too, it is worth a report.'
-    return [finding('note', id, `the server refused to answer (${code})`, means, advice)]
+    return [refused(id, code)]
   }
 }

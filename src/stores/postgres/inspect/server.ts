@@ -1,16 +1,13 @@
 /** The server itself: its version, whether it is the primary, its replicas, its encoding and its clock. */
 import { systemClock } from '../../../clock.js'
-import { clockToleranceMs, type Finding } from '../../../store.js'
-import { durationText, finding, fine } from '../../findings.js'
+import type { Finding } from '../../../store.js'
+import { finding, fine, judgeClock } from '../../findings.js'
 import type { Row } from '../driver.js'
 import { flagAt, integerAt, textAt } from '../rows.js'
 import type { Ask } from './ask.js'
 
 /** The first version whose tests are run here. */
 const oldest = 130_000
-
-/** Clocks that are further apart than this are not kept by anybody, in ms; what NTP keeps differs by less than a tenth of it. */
-const suspiciousGapMs = 5000
 
 const statement = `select current_setting('server_version_num')::integer as number, current_setting('server_version') as version,
   pg_is_in_recovery() as standby, current_setting('synchronous_standby_names') as synchronous,
@@ -62,23 +59,7 @@ function encoding(row: Row | undefined): Finding {
 }
 
 async function clock(ask: Ask): Promise<Finding> {
-  const id = 'clock'
   const before = systemClock.now()
   const [row] = await ask(`select (date_part('epoch', clock_timestamp()) * 1000)::bigint as now_ms`)
-  const after = systemClock.now()
-  // The server's reading was taken somewhere in between.
-  const gapMs = integerAt(row, 0) - (before + after) / 2
-  const uncertainMs = (after - before) / 2
-  const apartMs = Math.max(0, Math.abs(gapMs) - uncertainMs)
-  const found = `the server's clock is ${durationText(Math.round(apartMs))} ${gapMs < 0 ? 'behind' : 'ahead of'} this machine's`
-  if (apartMs <= suspiciousGapMs) return fine(id, found)
-  const advice = 'Keep both by NTP (chronyc tracking, timedatectl).'
-  if (apartMs <= clockToleranceMs) {
-    const means =
-      'Nothing breaks: the server judges every lease. A retention may last longer, by up to that much.'
-    return finding('warn', id, found, means, advice)
-  }
-  const means =
-    'More than five minutes: done keys are kept for longer than their retention, each process emits clockGap, and webhook timestamps may be refused.'
-  return finding('error', id, found, means, advice)
+  return judgeClock(before, integerAt(row, 0), systemClock.now())
 }

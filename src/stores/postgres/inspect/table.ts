@@ -1,6 +1,6 @@
 /** The store's own table: whether it is there, whole, bytewise unique, durable, and open to this role. */
 import type { Finding } from '../../../store.js'
-import { finding, fine } from '../../findings.js'
+import { finding, fine, judgeMigrations, missingTables } from '../../findings.js'
 import { migrations } from '../../migrations/postgres.js'
 import type { Row } from '../driver.js'
 import { flagAt, textAt } from '../rows.js'
@@ -41,7 +41,8 @@ export interface Place {
 
 export async function inspectTable(ask: Ask, schema: string): Promise<Place> {
   const [place] = await ask(placeStatement, schema)
-  if (!flagAt(place, 1)) return { open: false, findings: [missingTable(flagAt(place, 0), schema)] }
+  const found = flagAt(place, 0) ? `schema "${schema}" has no table intent` : `there is no schema "${schema}"`
+  if (!flagAt(place, 1)) return { open: false, findings: [missingTables(found)] }
   const [table] = await ask(tableStatement, schema)
   const rights = lackingRights(textAt(place, 4), schema)
   return {
@@ -58,13 +59,6 @@ export async function inspectTable(ask: Ask, schema: string): Promise<Place> {
   }
 }
 
-function missingTable(schemaThere: boolean, schema: string): Finding {
-  const found = schemaThere ? `schema "${schema}" has no table intent` : `there is no schema "${schema}"`
-  const means = 'Every caller gets 503 until the tables are there, and nothing runs.'
-  const advice = 'Run `retrysafe migrate`, or apply what `retrysafe sql` prints. Another schema: name it.'
-  return finding('error', 'migrations', found, means, advice)
-}
-
 async function migrated(ask: Ask, place: Row | undefined, schema: string): Promise<Finding> {
   const id = 'migrations'
   if (flagAt(place, 2) && !flagAt(place, 3)) {
@@ -74,22 +68,9 @@ async function migrated(ask: Ask, place: Row | undefined, schema: string): Promi
   }
   const rows = flagAt(place, 2) ? await ask(`select name from "${schema}".migration order by name`) : []
   const ran = rows.map((row) => textAt(row, 0))
-  const missing = migrations.map(({ name }) => name).filter((name) => !ran.includes(name))
-  if (missing.length > 0) {
-    const means =
-      'The tables are older than this version of the package: its statements fail, callers get 503.'
-    return finding('error', id, `not applied: ${missing.join(', ')}`, means, 'Run `retrysafe migrate`.')
-  }
-  const newer = ran.filter((name) => !migrations.some((migration) => migration.name === name))
-  if (newer.length === 0) return fine(id, `applied: ${ran.join(', ')}`)
-  const means =
-    'A later version of the package has changed the tables; what this one makes of them is not known.'
-  return finding(
-    'warn',
-    id,
-    `not known here: ${newer.join(', ')}`,
-    means,
-    'Upgrade the package here as well.',
+  return judgeMigrations(
+    migrations.map(({ name }) => name),
+    ran,
   )
 }
 

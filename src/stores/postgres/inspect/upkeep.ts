@@ -1,15 +1,11 @@
 /** How the table is looked after: what is overdue, what was left lying, what vacuum has not reached. */
 import type { Finding } from '../../../store.js'
-import { durationText, finding, fine } from '../../findings.js'
+import { countLimit, durationText, finding, fine, judgeLeftLying, judgeOverdue } from '../../findings.js'
 import { integerAt } from '../rows.js'
 import { sqlState } from '../sql-state.js'
 import type { Ask } from './ask.js'
-import { questionLimitMs } from './ask.js'
 
-/** The sweeper comes about every minute; an hour of nothing means that none runs, or that it does not keep up. */
 const overdueAfter = "interval '1 hour'"
-/** Counting stops here: more says nothing new. */
-const countLimit = 10_001
 /** Below this the dead rows of any table may be waiting for the next vacuum. */
 const leastDead = 10_000
 /** Share of dead rows from which a table is bloated; the migration has autovacuum come at a fiftieth. */
@@ -22,39 +18,23 @@ export async function inspectUpkeep(ask: Ask, schema: string): Promise<readonly 
 
 /** By the index of ends, from its old end. */
 async function sweeper(ask: Ask, table: string): Promise<Finding> {
-  const id = 'sweeper'
   const [row] =
     await ask(`select count(*), coalesce((date_part('epoch', now() - min(ends_at)) * 1000)::bigint, 0) as oldest
-    from (select ends_at from ${table} where (state = 3 or (state = 2 and steps = ''))
-      and ends_at < now() - ${overdueAfter} order by ends_at limit ${countLimit}) as overdue`)
-  const overdue = integerAt(row, 0)
-  if (overdue === 0) return fine(id, 'no record is more than an hour past its retention')
-  const found = `${counted(overdue)} more than an hour past their retention, the oldest by ${durationText(integerAt(row, 1))}`
-  const means = 'Callers do not notice; the table grows. No process runs the sweeper, or it does not keep up.'
-  const advice = 'Call safe.start() in one process at least, or run `retrysafe sweep` by the hour.'
-  return finding('warn', id, found, means, advice)
+      from (select ends_at from ${table} where (state = 3 or (state = 2 and steps = ''))
+        and ends_at < now() - ${overdueAfter} order by ends_at limit ${countLimit}) as overdue`)
+  return judgeOverdue(integerAt(row, 0), integerAt(row, 1))
 }
 
 /** No index knows running records (their renewals would have to keep it), so the table is read, for as long as a question may take. */
 async function leftLying(ask: Ask, table: string): Promise<Finding> {
-  const id = 'left-lying'
-  const statement = `select count(*) from (select from ${table} where (state = 1 or (state = 2 and steps <> ''))
+  const question = `select count(*) from (select from ${table} where (state = 1 or (state = 2 and steps <> ''))
     and ends_at < now() - ${overdueAfter} limit ${countLimit}) as lying`
   try {
-    const [row] = await ask(statement)
-    const lying = integerAt(row, 0)
-    if (lying === 0) return fine(id, 'no owner has left a record unfinished for more than an hour')
-    const found = `${counted(lying)} unfinished, and their owners gone for more than an hour`
-    const means =
-      'A process died in the middle, and no retry came: the work may be half done. Retries take over by themselves; these callers have given up.'
-    const advice =
-      'Look at what they were to do: `retrysafe list --state running`. `retrysafe release` frees one for the next attempt.'
-    return finding('note', id, found, means, advice)
+    const [row] = await ask(question)
+    return judgeLeftLying(integerAt(row, 0), question)
   } catch (error) {
     if (sqlState(error) !== '57014') throw error
-    const found = `they could not be counted within ${durationText(questionLimitMs)}`
-    const means = 'The table is large, and no index knows running records.'
-    return finding('note', id, found, means, `Count them on a replica: ${statement.replaceAll(/\s+/g, ' ')}`)
+    return judgeLeftLying(undefined, question)
   }
 }
 
@@ -80,9 +60,4 @@ async function bloat(ask: Ask, schema: string): Promise<Finding> {
   if (dead < leastDead || dead < live * deadShare) return fine(id, found)
   const advice = `Look for old transactions (pg_stat_activity, xact_start) and for prepared ones (pg_prepared_xacts), then: vacuum "${schema}".intent`
   return finding('warn', id, found, means, advice)
-}
-
-function counted(count: number): string {
-  if (count >= countLimit) return `more than ${countLimit - 1} records are`
-  return count === 1 ? '1 record is' : `${count} records are`
 }
