@@ -1,10 +1,13 @@
 /** The PostgreSQL that is measured: one of its own, durable as delivered, with nothing that starts by itself in the middle of a round. */
 import pg from 'pg'
+import postgresJs from 'postgres'
 import { retrysafe } from 'retrysafe'
 import { postgres } from 'retrysafe/postgres'
 import type { PostgresServer } from '../servers/postgres.js'
 import { temporaryPostgres } from '../servers/temporary.js'
+import { uuidKey } from './keys.js'
 import type { Setting } from './scenario.js'
+import { inTransaction } from './work.js'
 
 export interface BenchDatabase {
   readonly server: PostgresServer
@@ -81,7 +84,11 @@ export async function tidy(database: BenchDatabase): Promise<void> {
   await database.ask('checkpoint')
 }
 
-/** A pool and an instance on it. `connections` is the concurrency, so that nobody queues for a client. */
+/** Keys whose outcomes the cache is given, and room for those that pass through it. */
+const cachedKeyCount = 64
+const cacheBytes = 256 * 1024
+
+/** A pool a client, and the instances on them. `connections` is the concurrency, so that nobody queues for one. */
 export async function openSetting(
   connectionString: string,
   connections: number,
@@ -92,9 +99,14 @@ export async function openSetting(
   const store = postgres(pool, { prepare: true })
   await store.migrate()
   const safe = retrysafe({ store })
+  const cached = retrysafe({ store, cacheBytes })
+  const cachedKeys = Array.from({ length: cachedKeyCount }, uuidKey)
+  for (const key of cachedKeys) await inTransaction(cached, key)
+  const sql = postgresJs(connectionString, { max: connections, onnotice: () => undefined })
+  const safeJs = retrysafe({ store: postgres(sql, { prepare: true }) })
   async function close(): Promise<void> {
-    await safe.close()
-    await pool.end()
+    await Promise.all([safe.close(), cached.close(), safeJs.close()])
+    await Promise.all([pool.end(), sql.end()])
   }
-  return { pool, safe, finished, close }
+  return { pool, safe, sql, safeJs, cached, cachedKeys, finished, close }
 }

@@ -7,7 +7,7 @@ import pg from 'pg'
 import { reply, retrysafe } from 'retrysafe'
 import { idempotent, rawBody } from 'retrysafe/express'
 import { postgres } from 'retrysafe/postgres'
-import { placeBareOrder, placeOrder, scope } from './scenarios.js'
+import { placeBareOrder, placeOrder, scope } from './work.js'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: Number(process.env.CONNECTIONS) })
 pool.on('error', () => undefined)

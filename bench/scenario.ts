@@ -1,13 +1,19 @@
 /** What a scenario is: one way to do a piece of work, and the bare way that it is compared with. */
 import type pg from 'pg'
+import type postgresJs from 'postgres'
 import type { Retrysafe } from 'retrysafe'
-import type { PgTx } from 'retrysafe/postgres'
+import type { PgTx, PostgresJsTx } from 'retrysafe/postgres'
 import { type Contender, repeating } from './rounds.js'
 
-/** Where a scenario runs: one pool, which the bare ways share, so that connections and their prepared statements are the same. */
+/** Where a scenario runs: one pool a client, which the bare ways share, so that connections and their prepared statements are the same. */
 export interface Setting {
   readonly pool: pg.Pool
   readonly safe: Retrysafe<PgTx<pg.Pool>>
+  readonly sql: postgresJs.Sql
+  readonly safeJs: Retrysafe<PostgresJsTx<postgresJs.Sql>>
+  /** With a cache, which holds the outcomes of {@link cachedKeys}. */
+  readonly cached: Retrysafe<PgTx<pg.Pool>>
+  readonly cachedKeys: readonly string[]
   /** Keys whose work is done already, to be replayed. */
   readonly finished: readonly string[]
   close(): Promise<void>

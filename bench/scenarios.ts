@@ -1,52 +1,9 @@
 /**
  * The scenarios. To add one, write it here with the id of its bare way in `against`: rounds, counts, table and `--only` follow.
  */
-import type pg from 'pg'
 import { textKey, uuidKey } from './keys.js'
 import type { Scenario, Setting } from './scenario.js'
-
-/** 12 bytes, as a tenant's id may have. */
-export const scope = 'tenant-00042'
-const order = { customerId: 'customer-000017', totalCents: 4200 }
-
-/** A reply whose JSON has 250 bytes with an id of six digits. */
-const note = 'x'.repeat(220)
-function replyOf(orderId: unknown) {
-  return { orderId, note }
-}
-
-const insertOrder = {
-  name: 'bench_insert_order',
-  text: 'insert into bench.orders (customer_id, total_cents) values ($1, $2) returning id',
-  values: [order.customerId, order.totalCents],
-}
-const begin = { name: 'bench_begin', text: 'begin' }
-const commit = { name: 'bench_commit', text: 'commit' }
-
-/** The same statement in every scenario; named, as a service that cares would have it. */
-export async function placeOrder(tx: { query: pg.Pool['query'] }) {
-  const { rows } = await tx.query<{ id: string }>(insertOrder)
-  return replyOf(rows[0]?.id)
-}
-
-/** An order without idempotency: three round trips. */
-export async function placeBareOrder(pool: pg.Pool) {
-  const client = await pool.connect()
-  try {
-    await client.query(begin)
-    const reply = await placeOrder(client)
-    await client.query(commit)
-    client.release()
-    return reply
-  } catch (error) {
-    client.release(true)
-    throw error
-  }
-}
-
-function inTransaction({ safe }: Setting, key: string) {
-  return safe.transaction({ scope, key, input: order }, ({ tx }) => placeOrder(tx))
-}
+import { inTransaction, order, placeBareOrder, placeOrder, placeOrderJs, replyOf, scope } from './work.js'
 
 /** One key after the other, so that two attempts of one key are never under way together and share nothing. */
 function cycle(keys: readonly string[]): () => string {
@@ -78,14 +35,20 @@ const orders: readonly Scenario[] = [
     title: 'transaction mode',
     against: 'bare',
     keys: () => uuidKey,
-    operation: (setting) => (key) => inTransaction(setting, key),
+    operation:
+      ({ safe }) =>
+      (key) =>
+        inTransaction(safe, key),
   },
   {
     id: 'transaction-text',
     title: 'transaction mode, text key',
     against: 'bare',
     keys: () => textKey,
-    operation: (setting) => (key) => inTransaction(setting, key),
+    operation:
+      ({ safe }) =>
+      (key) =>
+        inTransaction(safe, key),
   },
   {
     id: 'lease-commit',
@@ -109,6 +72,38 @@ const orders: readonly Scenario[] = [
   },
 ]
 
+const ordersJs: readonly Scenario[] = [
+  {
+    id: 'js-bare',
+    title: 'bare transaction, postgres.js',
+    operation:
+      ({ sql }) =>
+      () =>
+        sql.begin(placeOrderJs),
+  },
+  {
+    id: 'js-transaction',
+    title: 'transaction mode, postgres.js',
+    against: 'js-bare',
+    keys: () => uuidKey,
+    operation:
+      ({ safeJs }) =>
+      (key) =>
+        safeJs.transaction({ scope, key, input: order }, ({ tx }) => placeOrderJs(tx)),
+  },
+]
+
+/** Nine of ten from what the cache holds, the tenth from what it does not. */
+function mostlyCached({ cachedKeys, finished }: Setting): () => string {
+  const hit = cycle(cachedKeys)
+  const miss = cycle(finished)
+  let drawn = 0
+  return () => {
+    drawn += 1
+    return drawn % 10 === 0 ? miss() : hit()
+  }
+}
+
 const select = 'select key, scope, reply from bench.replies where key = $1 and scope = $2'
 
 function replays(id: string, title: string, keysOf: (setting: Setting) => readonly string[]): Scenario[] {
@@ -119,7 +114,10 @@ function replays(id: string, title: string, keysOf: (setting: Setting) => readon
       title: `${title}, transaction mode`,
       against: 'select',
       keys,
-      operation: (setting) => (key) => replayed(inTransaction(setting, key)),
+      operation:
+        ({ safe }) =>
+        (key) =>
+          replayed(inTransaction(safe, key)),
     },
     {
       id: `${id}-lease`,
@@ -144,18 +142,38 @@ const reads: readonly Scenario[] = [
       (key) =>
         pool.query({ name: 'bench_select', text: select, values: [key, scope] }),
   },
+  {
+    id: 'replay-retry',
+    title: 'replay, the request says that it is a retry',
+    against: 'select',
+    keys: ({ finished }) => cycle(finished),
+    operation:
+      ({ safe }) =>
+      (key) =>
+        replayed(inTransaction(safe, key, true)),
+  },
+  {
+    id: 'replay-cache',
+    title: 'replay, 90 % of them from the cache',
+    against: 'select',
+    keys: mostlyCached,
+    operation:
+      ({ cached }) =>
+      (key) =>
+        replayed(inTransaction(cached, key)),
+  },
   ...replays('replay', 'replay', ({ finished }) => finished),
   ...replays('hot', 'replay of one key', ({ finished }) => finished.slice(0, 1)),
 ]
 
-export const scenarios: readonly Scenario[] = [...orders, ...reads]
+export const scenarios: readonly Scenario[] = [...orders, ...ordersJs, ...reads]
 
 /** Finishes the keys that are replayed, and gives the bare SELECT as many rows. */
 export async function finishKeys(setting: Setting, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, uuidKey)
   const left = keys.values()
   const worker = async () => {
-    for (const key of left) await inTransaction(setting, key)
+    for (const key of left) await inTransaction(setting.safe, key)
   }
   await Promise.all(Array.from({ length: 8 }, worker))
   await setting.pool.query(

@@ -9,6 +9,9 @@ function always(ratio: number): AtConcurrency {
 /** Throughput against the bare way, by scenario and concurrency: at least. */
 export const ratioTargets: Readonly<Record<string, AtConcurrency>> = {
   transaction: { 1: 0.8, 8: 0.72, 32: 0.65 },
+  'js-transaction': { 1: 0.8, 8: 0.65, 32: 0.55 },
+  'replay-retry': always(0.8),
+  'replay-cache': always(6),
   'replay-transaction': always(0.55),
   'replay-lease': always(0.8),
   express: always(0.85),

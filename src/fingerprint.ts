@@ -1,5 +1,5 @@
 /**
- * The fingerprint of an intent: what must be equal between a call and its retry (rule 15), as 33 bytes.
+ * The fingerprint of an intent: what must be equal between a call and its retry (rule 15), as 17 or 33 bytes.
  *
  * It holds two digests. The first is of the request exactly as it came: nearly every retry sends the same bytes and is
  * recognised by it, without its JSON being read. The second is of what the request means, and is looked at only when the first
@@ -18,6 +18,8 @@
  * The content type decides how a body is read, and only that reading counts (JSON, form parts, bytes), not its words: proxies
  * and client libraries rewrite `application/json` to `application/json; charset=utf-8`, and an honest retry must not fail
  * for it. The same bytes as `text/plain` and as `application/json` are two intents; as `text/plain` and `text/csv`, one.
+ *
+ * Where there is one reading only (a value, no body), one digest stands for both: 16 bytes less in every record.
  *
  * 128 of 256 bits of SHA-256 are kept of each: who looks for two requests with one fingerprint could only replay his own.
  */
@@ -57,8 +59,11 @@ export interface FingerprintRequest {
 }
 
 const version = 1
+const versionByte = Buffer.of(version)
 const digestLength = 16
-const storedLength = 1 + 2 * digestLength
+/** With the digest of the exact bytes in front of the one by meaning; without, where nothing is exact. */
+const longLength = 1 + 2 * digestLength
+const shortLength = 1 + digestLength
 
 /**
  * The fingerprint of an HTTP request. Bytes are read by value when it is first needed, a parsed body at once.
@@ -71,7 +76,7 @@ export function fingerprintOfRequest(request: FingerprintRequest): Fingerprint {
   const meant = (body: string) =>
     digest(`meaning:request:${counted(method)}${meaningOfTarget(target)}${body}`)
   const content = contentOf(request.body)
-  // Without bytes nothing is exact: the digest by meaning stands in both places.
+  // Without bytes nothing is exact: the digest by meaning stands for both.
   if (!(content instanceof Uint8Array)) return eager(meant(formOfValue(content)))
   const exactBody = hash('sha256', content)
   const reading = readingOf(request.contentType, content)
@@ -151,25 +156,27 @@ function eager(meaning: Buffer): Fingerprint {
   return fingerprint(meaning, () => meaning)
 }
 
+function pack(exact: Buffer, meaning: Buffer): Buffer {
+  return Buffer.concat(exact === meaning ? [versionByte, meaning] : [versionByte, exact, meaning])
+}
+
 function fingerprint(exact: Buffer, meaning: () => Buffer): Fingerprint {
   // Replaced by its answer, so that the body is neither kept nor read again once the work may change it.
   let known: Buffer | (() => Buffer) = meaning
 
   function bytes(): Buffer {
-    if (typeof known === 'function') known = Buffer.concat([Buffer.of(version), exact, known()], storedLength)
+    if (typeof known === 'function') known = pack(exact, known())
     return known
   }
 
   function matches(stored: Uint8Array): boolean {
-    if (stored[0] !== version || stored.length !== storedLength) {
+    if (stored[0] !== version || (stored.length !== longLength && stored.length !== shortLength)) {
       throw fail('RECORD_CORRUPT', {
         detail: 'its fingerprint is of a version or a length unknown to this release',
       })
     }
-    if (exact.equals(stored.subarray(1, 1 + digestLength))) return true
-    return bytes()
-      .subarray(1 + digestLength)
-      .equals(stored.subarray(1 + digestLength))
+    if (exact.equals(stored.subarray(1, shortLength))) return true
+    return bytes().subarray(-digestLength).equals(stored.subarray(-digestLength))
   }
 
   return { matches, bytes }

@@ -158,10 +158,24 @@ describe('bodies of other types', () => {
 })
 
 describe('a stored fingerprint', () => {
-  test('it has 33 bytes and starts with its version', () => {
-    for (const fingerprint of [json('{}'), post(), fingerprintOfValue(1), fingerprintOfBytes(Buffer.of(1))]) {
+  test('it starts with its version and has 33 bytes, or 17 where there is one reading only', () => {
+    for (const fingerprint of [json('{}'), typed('text/plain', 'a')]) {
       expect(fingerprint.bytes()).toHaveLength(33)
       expect(fingerprint.bytes()[0]).toBe(1)
+    }
+    for (const fingerprint of [post(), fingerprintOfValue(1), fingerprintOfBytes(Buffer.of(1))]) {
+      expect(fingerprint.bytes()).toHaveLength(17)
+      expect(fingerprint.bytes()[0]).toBe(1)
+    }
+  })
+
+  test('a body that one side has as bytes and the other as a value is recognised, whichever came first', () => {
+    for (const [first, retry] of [
+      [json('{"a":1}'), parsed({ a: 1 })],
+      [parsed({ a: 1 }), json('{"a":1}')],
+    ] as const) {
+      expect(retry.matches(first.bytes())).toBe(true)
+      expect(parsed({ a: 2 }).matches(first.bytes())).toBe(false)
     }
   })
 
@@ -200,23 +214,11 @@ describe('a stored fingerprint', () => {
     [
       'a value',
       () => fingerprintOfValue({ a: [1, null], b: Uint8Array.of(1) }),
-      '01b45eb7cf3fb1648489fd01afabfeb672b45eb7cf3fb1648489fd01afabfeb672',
+      '01b45eb7cf3fb1648489fd01afabfeb672',
     ],
-    [
-      'the empty input',
-      () => fingerprintOfValue(undefined),
-      '019a9f63a95c56a525e7cd33d9a602b6169a9f63a95c56a525e7cd33d9a602b616',
-    ],
-    [
-      'bytes',
-      () => fingerprintOfBytes(Uint8Array.of(1)),
-      '01f1de32eec5d5fa7c02356499e3673128f1de32eec5d5fa7c02356499e3673128',
-    ],
-    [
-      'a query without a body',
-      () => post({ target: '/a?c=2&b=1' }),
-      '01a360bcde8bf4f1742898bc80db9efaf6a360bcde8bf4f1742898bc80db9efaf6',
-    ],
+    ['the empty input', () => fingerprintOfValue(undefined), '019a9f63a95c56a525e7cd33d9a602b616'],
+    ['bytes', () => fingerprintOfBytes(Uint8Array.of(1)), '01f1de32eec5d5fa7c02356499e3673128'],
+    ['a query without a body', () => post({ target: '/a?c=2&b=1' }), '01a360bcde8bf4f1742898bc80db9efaf6'],
     [
       'a form',
       () => typed(formType('aaa'), form('aaa', 'x')),
