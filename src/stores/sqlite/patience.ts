@@ -9,8 +9,31 @@ import { explained, isBusy } from './faults.js'
  */
 const longestPauseMs = 12
 
+/** How long our work may keep the event loop from turning, in ms. */
+const longestTurnMs = 8
+
+let turnBegan = 0
+let turning = false
+
+/**
+ * Lets the event loop turn where statements have run for long enough without it. A file answers at once, so that a program which sends one attempt after
+ * the other would never reach a timer or a socket again.
+ */
+async function breathe(): Promise<void> {
+  const now = performance.now()
+  if (!turning) {
+    turning = true
+    turnBegan = now
+    setImmediate(() => {
+      turning = false
+    })
+  }
+  if (now - turnBegan > longestTurnMs) await new Promise((resume) => setImmediate(resume))
+}
+
 /** Runs something as soon as no rival has the file; a failure that is none of a rival's is explained and thrown. */
 export async function whenFree<T>(run: () => T, limitMs: number): Promise<T> {
+  await breathe()
   const until = performance.now() + limitMs
   for (let tries = 0; ; tries += 1) {
     try {

@@ -10,6 +10,8 @@ export interface Source {
   readonly shared: boolean
   /** The queue of the file. Throws while the file is busy. */
   gate(): string
+  /** The same, if it has been asked for before. */
+  knownGate(): string | undefined
   /** For statements of their own, outside any transaction. Throws while a shared one is inside somebody else's. */
   home(): Connection
   /** For one transaction. */
@@ -74,6 +76,7 @@ export function sharedSource(handle: SqliteHandle): Source {
       gate ??= connection.quietly(named)
       return gate
     },
+    knownGate: () => gate,
     home,
     take: home,
     give: () => undefined,
@@ -121,6 +124,7 @@ export function openedSource(open: () => unknown, synced: boolean): Source {
       gate ??= gateOf(fileOf(home()))
       return gate
     },
+    knownGate: () => gate,
     home,
     take: () => {
       const taken = idle ?? fresh()

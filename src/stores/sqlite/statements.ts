@@ -30,6 +30,10 @@ const sweepable = "(state = 3 or (state = 2 and steps = x''))"
 
 export const statements = {
   beginWriting: 'begin immediate',
+  /**
+   * Writes nothing, and fails where nothing can be written: BEGIN IMMEDIATE succeeds on a file that may only be read, and without our tables.
+   */
+  proveWritable: 'update main.retrysafe_swept set generation = generation where false returning 1',
   begin: 'begin',
   commit: 'commit',
   rollback: 'rollback',

@@ -41,6 +41,7 @@ function begun(context: Context): { connection: Connection; restore(): void } {
   try {
     restore = raiseSync(context, connection)
     connection.quietly(() => connection.exec(statements.beginWriting))
+    connection.rows(statements.proveWritable)
     connection.exec(statements.savepointClaim)
     return { connection, restore }
   } catch (error) {

@@ -21,8 +21,9 @@ export function read<T>({ source, limitMs }: Context, run: (connection: Connecti
   }, limitMs)
 }
 
-export function gateName({ source, limitMs }: Context): Promise<string> {
-  return whenFree(() => source.gate(), limitMs)
+/** Known after the first time; then it is not waited for, because `within` may not wait on a shared connection. */
+export async function gateName({ source, limitMs }: Context): Promise<string> {
+  return source.knownGate() ?? whenFree(() => source.gate(), limitMs)
 }
 
 /** Writes in a transaction of its own, begun and ended in one breath. */

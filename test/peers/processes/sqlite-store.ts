@@ -98,7 +98,7 @@ export async function prepare(opening: Opening): Promise<void> {
   connect ??= await connector(opening.driver)
   const db = connect(opening.file)
   db.exec('pragma journal_mode = wal')
-  db.exec('create table effect (key text, payload text, generation integer)')
+  db.exec('create table if not exists effect (key text, payload text, generation integer)')
   db.close()
   const { store, close } = await open(opening)
   await store.migrate()
