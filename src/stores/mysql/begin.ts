@@ -42,7 +42,7 @@ async function start<Tx>(context: Context<Tx>, timeoutMs: number): Promise<Sessi
     })
     try {
       // Without autocommit a connection of the pool may come with a transaction that somebody's read has opened.
-      if (!(await context.server(session)).autocommit) await session.run(rollback)
+      if (!(await context.server(session)).plain) await session.run(rollback)
       await session.run(limitIdle(timeoutMs))
       await session.run(isolation)
       await session.run(begin)
@@ -88,7 +88,7 @@ async function claimIn<Tx>(
   const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
   const taken =
     seen === undefined
-      ? await insertClaim(context, session, claim)
+      ? await insertClaim(context, session, claim, 'probed')
       : await seize(context, session, claim, seen, callerNowMs)
   if (taken === 'rival') return 'rival'
   if (taken === 'locked' || taken === undefined) return { granted: false, generation: 0, seen }

@@ -23,12 +23,14 @@ export type Inserted = { readonly generation: number } | 'rival' | 'locked'
 
 /**
  * Inserts the row of a claim without waiting for a rival's (rule 6). MariaDB waits 0 s for this one statement. MySQL cannot: there a probe that does not wait goes
- * in front, and between the two a rival may still slip in, for whom 1 s is waited at most.
+ * in front, and between the two a rival may still slip in, for whom 1 s is waited at most. In a transaction of the caller's, whose level is not known, there is no probe: it could
+ * lock a gap.
  */
 export async function insertClaim(
   ground: Ground,
   connection: Connection,
   claim: NewClaim,
+  how: 'probed' | 'alone',
 ): Promise<Inserted> {
   const { statements } = ground
   const insert = statements.insert(claim)
@@ -37,7 +39,7 @@ export async function insertClaim(
       const text = `${withoutWaiting}${insert} returning generation`
       return { generation: integerAt((await connection.run(text)).rows[0], 0) }
     }
-    await connection.run(statements.probe(claim.identity))
+    if (how === 'probed') await connection.run(statements.probe(claim.identity))
     await connection.run(waitLittle)
     try {
       await connection.run(insert)

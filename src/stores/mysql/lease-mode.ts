@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { ClaimAnswer, ClaimRequest, Store } from '../../store.js'
 import { type Ground, insertClaim, look, seize } from './claim.js'
 import type { Connection } from './driver.js'
-import { onConnection, once, together } from './once.js'
+import { byItself, onConnection, once, together } from './once.js'
 import { seenRecord } from './rows.js'
 import { fitting } from './server.js'
 
@@ -40,7 +40,9 @@ export function leaseMode(ground: Ground): LeaseMode {
 
   async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
     for (let round = 1; ; round += 1) {
-      const answer = await onConnection(ground, (connection) => tryOnce(connection, request))
+      const answer = await onConnection(ground, (connection) =>
+        byItself(ground, connection, () => tryOnce(connection, request)),
+      )
       if (answer.claimed || answer.seen !== undefined || round === claimRounds) return answer
       await setTimeout(Math.random() * claimPauseMs * 2 ** round)
     }
@@ -51,15 +53,21 @@ export function leaseMode(ground: Ground): LeaseMode {
     connection: Connection,
     { identity, owner, fingerprint, leaseMs, callerNowMs }: ClaimRequest,
   ): Promise<ClaimAnswer> {
-    const inserted = await insertClaim(ground, connection, { identity, owner, fingerprint, leaseMs })
+    const inserted = await insertClaim(
+      ground,
+      connection,
+      { identity, owner, fingerprint, leaseMs },
+      'probed',
+    )
     if (typeof inserted === 'object') return { claimed: true, ...inserted, attempts: 1 }
     return { claimed: false, seen: await look(ground, connection, identity, callerNowMs) }
   }
 
   async function wrote(text: string): Promise<boolean> {
-    const { affected } = await onConnection(ground, async (connection) =>
-      connection.run(fitting(text, await ground.server(connection))),
-    )
+    const { affected } = await onConnection(ground, async (connection) => {
+      const fit = fitting(text, await ground.server(connection))
+      return byItself(ground, connection, () => connection.run(fit))
+    })
     return affected > 0
   }
 }

@@ -6,7 +6,7 @@ import type { Migrating } from '../../store.js'
 import { migrations } from '../migrations/mysql.js'
 import type { Connection } from './driver.js'
 import { text } from './literals.js'
-import { type Ours, onConnection } from './once.js'
+import { byItself, type Ours, onConnection } from './once.js'
 import { integerAt, textAt } from './rows.js'
 
 export function migrating(ours: Ours): Migrating {
@@ -27,7 +27,7 @@ export function migrating(ours: Ours): Migrating {
       if (names.has(name)) continue
       for (const statement of statements(schema)) await connection.run(statement)
       // Of several processes one is told that it ran it.
-      if ((await connection.run(record(name))).affected > 0) ran.push(name)
+      if ((await byItself(ours, connection, () => connection.run(record(name)))).affected > 0) ran.push(name)
     }
     return ran
   }

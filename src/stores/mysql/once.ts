@@ -31,8 +31,10 @@ export async function onConnection<T>(
       throw explained(error, ours.schema)
     })
     try {
-      const { autocommit } = await ours.server(connection)
-      const answer = await unconflicted(() => (autocommit ? run(connection) : committed(connection, run)))
+      const { plain } = await ours.server(connection)
+      // Without autocommit it may come with a transaction that somebody's read has opened, and whoever gave it back has given up.
+      if (!plain) await connection.run(rollback)
+      const answer = await unconflicted(() => run(connection))
       connection.release()
       return answer
     } catch (error) {
@@ -44,25 +46,14 @@ export async function onConnection<T>(
   }
 }
 
-/**
- * The same where somebody has switched autocommit off: there the least read opens a transaction, and a later read on the same connection sees what was true
- * then. What is open on a connection of the pool is nobody's any more.
- */
-async function committed<T>(connection: Connection, run: (connection: Connection) => Promise<T>): Promise<T> {
-  await connection.run(rollback)
-  try {
-    const answer = await run(connection)
-    await connection.run(commit)
-    return answer
-  } catch (error) {
-    if (!isConnectionFault(error)) await connection.run(rollback)
-    throw error
-  }
-}
-
 /** One statement in a transaction of its own. */
 export function once(ours: Ours, text: string, kind?: 'harmless'): Promise<Answer> {
-  return onConnection(ours, (connection) => connection.run(text), kind)
+  return onConnection(ours, (connection) => byItself(ours, connection, () => connection.run(text)), kind)
+}
+
+/** Runs what needs no transaction in none, and in one where the session's settings would make something else of it. */
+export async function byItself<T>(ours: Ours, connection: Connection, run: () => Promise<T>): Promise<T> {
+  return (await ours.server(connection)).plain ? run() : together(connection, run)
 }
 
 /** A few statements in one transaction under READ COMMITTED, run again where the server rolled it back for a rival. */

@@ -38,16 +38,15 @@ export function renewals(ground: Ground) {
 
   /** A row that is locked is passed over and said to be so: waiting for a commit that hangs would cost every other lease of the process. */
   async function extend(on: Connection, wanted: readonly Renewal[]): Promise<Answers> {
-    const renewed = await together(on, async () => {
+    return together(on, async () => {
       const free = positions((await on.run(statements.lockOurs(wanted))).rows)
       const found = wanted.filter((_, at) => free.has(at))
       if (found.length > 0) await on.run(statements.renew(found))
-      return free
+      if (found.length === wanted.length) return wanted.map(() => true)
+      // Ours but locked: neither renewed nor lost.
+      const ours = positions((await on.run(statements.findOurs(wanted))).rows)
+      return wanted.map((_, at) => free.has(at) || (ours.has(at) ? undefined : false))
     })
-    if (renewed.size === wanted.length) return wanted.map(() => true)
-    // Ours but locked: neither renewed nor lost.
-    const ours = positions((await on.run(statements.findOurs(wanted))).rows)
-    return wanted.map((_, at) => renewed.has(at) || (ours.has(at) ? undefined : false))
   }
 
   async function alone(

@@ -1,28 +1,30 @@
 /** What has to be known of the server, asked once: MariaDB can bound the wait of one statement, MySQL cannot. */
 import { fail } from '../../errors.js'
 import type { Connection } from './driver.js'
-import { integerAt } from './rows.js'
-import { server as ask } from './statements.js'
+import { integerAt, textAt } from './rows.js'
+import { server as ask, isolationOf } from './statements.js'
 
 export interface Server {
   readonly mariadb: boolean
   /** Bytes of the largest statement that it takes. */
   readonly maxPacket: number
-  /** Whether a statement outside a transaction commits by itself, as sessions do unless somebody has switched it off. */
-  readonly autocommit: boolean
+  /** Whether a default of READ UNCOMMITTED shows to a plain read what may yet be rolled back. */
+  readonly dirty: boolean
+  /** Whether one statement by itself does what is expected of it: it commits, and sees nothing that is not committed. */
+  readonly plain: boolean
 }
 
-/** Asks at the first use, on a connection that is at hand. An answer that fails is not kept. */
+/** Asks at the first use, on a connection that is at hand; the settings of a pool's sessions are the same for all. An answer that fails is not kept. */
 export function serverOf(): (connection: Connection) => Promise<Server> {
   let known: Server | undefined
   return async (connection) => {
     if (known !== undefined) return known
     const [row] = (await connection.run(ask)).rows
-    known = {
-      mariadb: integerAt(row, 0) === 1,
-      maxPacket: integerAt(row, 1),
-      autocommit: integerAt(row, 2) === 1,
-    }
+    const mariadb = integerAt(row, 0) === 1
+    const [level] = (await connection.run(isolationOf(mariadb))).rows
+    const dirty = textAt(level, 0) === 'READ-UNCOMMITTED'
+    const autocommit = integerAt(row, 2) === 1
+    known = { mariadb, maxPacket: integerAt(row, 1), dirty, plain: autocommit && !dirty }
     return known
   }
 }

@@ -64,6 +64,10 @@ export const begin = 'start transaction'
 export const commit = 'commit'
 export const rollback = 'rollback'
 export const server = "select version() like '%MariaDB%', @@max_allowed_packet, @@session.autocommit"
+/** Of the session; each of the two has a name that the other does not know. */
+export function isolationOf(mariadb: boolean): string {
+  return `select @@session.${mariadb ? 'tx_isolation' : 'transaction_isolation'}`
+}
 /** Whoever goes silent is closed by the server, and rolled back with it (rule 21); whole seconds is all it can count. */
 export function limitIdle(timeoutMs: number): string {
   const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)

@@ -2,7 +2,7 @@
 import { fail } from '../../errors.js'
 import type { Operating, RecordState, Sweeping } from '../../store.js'
 import type { Ground } from './claim.js'
-import { onConnection, once, together } from './once.js'
+import { byItself, onConnection, once, together } from './once.js'
 import { integerAt, stateAt, stateNumbers, summary, textAt } from './rows.js'
 import { fitting } from './server.js'
 
@@ -49,9 +49,10 @@ export function operating(ground: Ground): Operating {
   }
 
   async function wrote(text: string): Promise<boolean> {
-    const { affected } = await onConnection(ground, async (connection) =>
-      connection.run(fitting(text, await ground.server(connection))),
-    )
+    const { affected } = await onConnection(ground, async (connection) => {
+      const fit = fitting(text, await ground.server(connection))
+      return byItself(ground, connection, () => connection.run(fit))
+    })
     return affected > 0
   }
 }

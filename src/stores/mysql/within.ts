@@ -68,7 +68,7 @@ async function claimWithin<Tx>(
     const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
     const taken =
       seen === undefined
-        ? await insertClaim(context, session, claim)
+        ? await insertClaim(context, session, claim, 'alone')
         : await seize(context, session, claim, seen, callerNowMs)
     if (typeof taken === 'object') {
       await session.run(`savepoint ${savepointName('work', owner)}`)
@@ -81,14 +81,18 @@ async function claimWithin<Tx>(
   return { granted: false, generation: 0, seen }
 }
 
-/** Under SERIALIZABLE every read is a locking one, and would wait for a rival that has not committed. MySQL has no way to keep it from that. */
+/**
+ * Under SERIALIZABLE every read is a locking one, and would wait for a rival that has not committed. MySQL has no way to keep it from that. Under READ UNCOMMITTED a
+ * plain read shows what may be rolled back, and a locking one locks no gap.
+ */
 async function lookWithin<Tx>(
   context: Context<Tx>,
   session: Session<Tx>,
   { identity, callerNowMs }: BeginRequest,
 ): Promise<SeenRecord | undefined | 'locked'> {
-  const { mariadb } = await context.server(session)
-  const text = context.statements.lookUp(identity, callerNowMs)
+  const { mariadb, dirty } = await context.server(session)
+  const { lookUp, lookAgain } = context.statements
+  const text = (dirty ? lookAgain : lookUp)(identity, callerNowMs)
   try {
     const { rows } = await session.run(mariadb ? `${withoutWaiting}${text}` : text)
     return rows[0] && seenRecord(rows[0])

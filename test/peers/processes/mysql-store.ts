@@ -27,6 +27,8 @@ export interface Opening {
   /** Options of the client's pool. */
   readonly pool?: Readonly<Record<string, unknown>>
   readonly store?: MysqlOptions
+  /** Has the store speak to the server as to one of MySQL, which understands all of it. */
+  readonly asMysql?: boolean
 }
 
 export interface Client {
@@ -44,7 +46,8 @@ const mariadb = await peer<typeof Mariadb>('mariadb')
 
 type Sessions = readonly string[]
 
-export function openClient({ url, client, session = [], pool = {}, store }: Opening): Client {
+export function openClient({ url, client, session = [], pool = {}, store, asMysql }: Opening): Client {
+  if (asMysql) return overPromises(url, session, pool, store, disguised)
   if (client === 'mariadb') return overMariadb(url, session, pool, store)
   return client === 'mysql2'
     ? overCallbacks(url, session, pool, store)
@@ -63,9 +66,32 @@ function prepareSessions(pool: CallbackPool | PromisePool['pool'], session: Sess
   })
 }
 
-function overPromises(url: string, session: Sessions, more: object, options?: MysqlOptions): Client {
+function overPromises(
+  url: string,
+  session: Sessions,
+  more: object,
+  options?: MysqlOptions,
+  dress: (pool: PromisePool) => void = () => undefined,
+): Client {
   const pool = promisePool(url, session, more)
+  dress(pool)
   return { store: mysql(pool, options), own: () => ownOfPromises(pool), end: () => pool.end() }
+}
+
+/** The answer to what the server is, and the names of what MySQL calls otherwise. */
+function disguised({ pool }: PromisePool): void {
+  pool.on('connection', (connection) => {
+    const line = connection as unknown as { query(...parameters: unknown[]): unknown }
+    const query = line.query.bind(line)
+    line.query = (asked, ...rest) => {
+      const { sql } = asked as { sql?: string }
+      if (sql === undefined) return query(asked, ...rest)
+      const told = sql
+        .replace("version() like '%MariaDB%'", '0')
+        .replace('.transaction_isolation', '.tx_isolation')
+      return query({ ...(asked as object), sql: told }, ...rest)
+    }
+  })
 }
 
 async function ownOfPromises(pool: PromisePool): Promise<OwnTransaction<object>> {
@@ -172,7 +198,8 @@ export async function open(data: unknown): Promise<OpenedStore<Tx>> {
   callbacks = opening.client === 'mysql2'
   // A process of the suite ends when nothing of it is open any more.
   if (outside === undefined) process.once('disconnect', closeOutside)
-  outside ??= promisePool(opening.url, [], { supportBigNumbers: true })
+  // In words: under a default of READ UNCOMMITTED it would see effects before they are there.
+  outside ??= promisePool(opening.url, ['set session transaction isolation level read committed'])
   users ??= openClient(opening)
   const { store, end } = openClient(opening)
   return {
