@@ -38,7 +38,7 @@ async function textOf(given: Given): Promise<string> {
   const dialect = asked ?? kindOf(urlGiven(given) ?? '')?.store
   const write = dialects[dialect ?? '']
   if (write !== undefined) return write(textGiven(given, 'schema'))
-  if (named !== undefined)
+  if (asked !== undefined)
     throw new CliError('USAGE', `--dialect is one of: ${Object.keys(dialects).join(', ')}`)
   throw new CliError(
     'STORE_NOT_NAMED',

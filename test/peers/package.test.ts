@@ -108,6 +108,20 @@ test.each([20, 22, 24])(
   120_000,
 )
 
+test('the command line runs in a project that has installed the package', async () => {
+  const database: FreshDatabase = await freshDatabase()
+  const env = { ...process.env, DATABASE_URL: database.connectionString }
+  const program = join(project, 'node_modules/.bin/retrysafe')
+  try {
+    const { stdout: migrated } = await run(program, ['migrate', '--json'], { cwd: project, env })
+    expect(JSON.parse(migrated)).toEqual({ migrated: ['0001_intent'] })
+    const { stdout: told } = await run(program, ['doctor', '--json'], { cwd: project, env })
+    expect(JSON.parse(told)).toMatchObject({ store: 'postgres' })
+  } finally {
+    await database.drop()
+  }
+})
+
 test('the tarball holds what is published and nothing else', async () => {
   const { stdout } = await run('npm', ['pack', '--json', '--dry-run', '--ignore-scripts'], { cwd: root })
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
