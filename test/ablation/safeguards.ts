@@ -133,6 +133,11 @@ const ofPostgres: readonly Safeguard[] = [
     ['test/crash/traps.test.ts', 'a COMMIT that the server answers with ROLLBACK is an error'],
   ),
   cut(
+    'a tool that hides how COMMIT was answered is not believed (rule 21)',
+    ['stores/postgres/tool.js', 'tellsEnd: false', 'tellsEnd: true'],
+    ['test/postgres/tool.test.ts', 'a COMMIT that the server answers with ROLLBACK is no success'],
+  ),
+  cut(
     'a checked-out client has an error listener (rule 21)',
     [nodePostgres, "client.on('error', onError)", "client.on('errors', onError)"],
     ['test/postgres/faults.test.ts', 'a backend that dies while the work runs is told'],

@@ -1,5 +1,6 @@
 /** What every tool on PostgreSQL must keep: its own transaction is the attempt's, with its errors, its savepoints and its ends. */
 import { randomUUID } from 'node:crypto'
+import { inspect } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Retrysafe, retrysafe } from '../../dist/index.js'
@@ -14,6 +15,9 @@ import {
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
 import type { ToolClient } from './processes/tools/client.js'
 import { everyTool } from './processes/tools/tools.js'
+
+/** A scope whose records the table refuses. */
+const unreadable = 'a-tenant-that-nobody-may-read'
 
 describe.each(everyTool)('%s', (_, open) => {
   let database: FreshDatabase
@@ -33,6 +37,8 @@ describe.each(everyTool)('%s', (_, open) => {
     safe = retrysafe({ store })
     await admin.query('create table effect (id serial, key text, payload text, generation bigint)')
     await admin.query('create table unique_effect (id serial, key text constraint one_each unique)')
+    // Quotes the whole row: "Failing row contains (…)".
+    await admin.query(`alter table retrysafe.intent add check (scope <> '${unreadable}')`)
   })
 
   beforeEach(() => {
@@ -161,29 +167,61 @@ describe.each(everyTool)('%s', (_, open) => {
 
     afterAll(() => proxy.close())
 
-    test('a COMMIT whose answer is lost is read back', async () => {
+    /** One attempt that fails at a message: the one at this distance from the first that holds the text. */
+    async function fail(text: string, distance: number, act: 'cutBefore' | 'cutAfter') {
       const over = retrysafe({ store: cut.store() })
       const place = () =>
         over.transaction(intent(), async ({ tx }) => {
           await cut.insert(tx, effect())
           return 'placed'
         })
+      // The second on its connection: the first opens it, and some tools ask the server this and that.
+      proxy.run()
       await place()
       key = randomUUID()
       const clean = proxy.run()
       await place()
-      const at = clean.messages().length
+      const found = clean.messages().find((message) => message.text.includes(text))
       key = randomUUID()
-      const lost: string[] = []
-      const stop = over.on('storeError', ({ during }) => lost.push(during))
-      const run = proxy.run({ at, act: 'cutAfter' })
-      expect(await place()).toEqual({ value: 'placed', replayed: false })
-      stop()
-      expect([run.fired(), lost]).toEqual([true, ['commit']])
+      const told: { during: string; error: unknown }[] = []
+      over.on('storeError', (event) => told.push(event))
+      const run = proxy.run({ at: (found?.number ?? 0) + distance, act })
+      const answer = await place().catch((error: unknown) => error)
+      expect(run.fired()).toBe(true)
       proxy.run()
-      expect(await place()).toEqual({ value: 'placed', replayed: true })
+      return { answer, told, retry: await place() }
+    }
+
+    test.each([
+      ['a COMMIT', -1],
+      ['the question behind a COMMIT', 0],
+    ])('%s whose answer is lost is read back', async (_what, distance) => {
+      const { answer, told, retry } = await fail('and state = 3', distance, 'cutAfter')
+      expect(answer).toEqual({ value: 'placed', replayed: false })
+      expect(told.map(({ during }) => during)).toEqual(['commit'])
+      expect(retry).toEqual({ value: 'placed', replayed: true })
       expect(await effects()).toBe(1)
     })
+
+    test('a save that never arrived is rolled back, and quotes no key', async () => {
+      const { answer, told, retry } = await fail('insert into "retrysafe".intent', 0, 'cutBefore')
+      expect(answer).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(inspect([answer, told], { depth: 20, showHidden: true })).not.toContain(key)
+      expect(retry).toEqual({ value: 'placed', replayed: false })
+      expect(await effects()).toBe(1)
+    })
+  })
+
+  test.each(['transaction', 'run'] as const)('what fails in %s quotes no row of ours', async (mode) => {
+    const told: unknown[] = []
+    const stop = safe.on('storeError', (event) => told.push(event))
+    const refused = { scope: unreadable, key }
+    const error = await safe[mode](refused, () => 'done').catch((thrown: unknown) => thrown)
+    stop()
+    const text = inspect([error, told], { depth: 20, showHidden: true })
+    expect(text).toContain('23514')
+    expect(text).not.toContain(key)
+    expect(text).not.toContain(unreadable)
   })
 
   test('within the transaction that its user has opened, effect and key are true when it commits', async () => {
