@@ -14,7 +14,7 @@ const quick = {
   concurrencies: [1, 8],
   finishedKeys: 300,
   countedOperations: 100,
-  sizedKeys: 4000,
+  sizedKeys: 10_000,
 }
 /** Many short rounds rather than few long ones: a neighbour's burst of a second then spoils some rounds instead of bending all of them. */
 const full = {
