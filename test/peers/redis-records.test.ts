@@ -170,6 +170,29 @@ describe.skipIf(reason !== undefined)(`records (${reason ?? 'Redis'})`, () => {
     expect(await bench.administrator.pexpiretime(name)).toBe(endsAt)
   })
 
+  test('steps are kept by a takeover of what was released, and not by one of what is past its retention', async () => {
+    const released = await held()
+    await changeWord(bench.administrator, released.identity, 8, 'e30=')
+    await store.release({ ...released, retainMs: minuteMs })
+    await store.takeOver({ ...claimOf(released.identity), seen: released })
+    expect(await store.find(released.identity, Date.now())).toMatchObject({ hasSteps: true, attempts: 2 })
+    const done = await held()
+    await changeWord(bench.administrator, done.identity, 8, 'e30=')
+    await store.complete({ ...done, outcome, retainMs: minuteMs })
+    await lapse(bench.administrator, done.identity)
+    await store.takeOver({ ...claimOf(done.identity), seen: done })
+    expect(await store.find(done.identity, Date.now())).toMatchObject({ hasSteps: false, attempts: 1 })
+  })
+
+  test('a generation is greater than one that was forgotten with its record', async () => {
+    const first = await held()
+    await bench.administrator.del(nameOf(first.identity))
+    const again = await store.claim(claimOf(first.identity))
+    expect(again.claimed && again.generation).toBeGreaterThan(first.generation)
+    const [seconds] = await bench.administrator.time()
+    expect(Math.abs(first.generation / 1_000_000 - Number(seconds))).toBeLessThan(60)
+  })
+
   test('a generation above the clock grows by exactly one, in all of its 16 digits', async () => {
     const one = await held()
     const generation = 2 ** 53 - 3

@@ -2,6 +2,8 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { createClient, createClientPool, createCluster, RedisClientType, RedisClusterType } from 'redis'
 import { expectTypeOf, test } from 'vitest'
+import { idempotent } from '../../dist/http/express.js'
+import { type Answer, reply, retrysafe } from '../../dist/index.js'
 import {
   type IoRedis,
   type IoRedisCluster,
@@ -35,6 +37,15 @@ test('what a user has in hand compiles, in any configuration', () => {
     expectTypeOf(redis(mapped)).toHaveProperty('operating')
   }
   expectTypeOf(use).toBeFunction()
+})
+
+test('an instance on it goes where instances go', () => {
+  const use = (client: Redis) => {
+    const safe = retrysafe({ store: redis(client), mode: 'lease', scope: () => 's' })
+    expectTypeOf(idempotent(safe, {}, ({ attempt }) => reply(200, { attempt }))).toBeFunction()
+    return safe.run({ scope: 's', key: 'k' }, async ({ generation }) => generation)
+  }
+  expectTypeOf(use).returns.resolves.toEqualTypeOf<Answer<number>>()
 })
 
 test('what is no client does not compile', () => {
