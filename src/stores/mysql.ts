@@ -56,7 +56,7 @@ export interface MysqlStore<Tx> extends Store<Tx> {
 /**
  * Keeps records in MySQL or MariaDB, on the same server as the work, so that both commit together.
  *
- * Costs a fresh request six round trips before the work and two more than COMMIT after it. Needs InnoDB, the primary, and a binary log, if there is one, in the format ROW
+ * Costs a fresh request five round trips before the work (two over `mariadb`, which pipelines) and two more than COMMIT after it. Needs InnoDB, the primary, and a binary log, if there is one, in the format ROW
  * or MIXED: its transactions are READ COMMITTED.
  *
  * @param pool A pool of `mysql2/promise` or `mysql2` 3, or of `mariadb` 3. It stays the caller's: `close()` does not end it.

@@ -4,13 +4,13 @@
  * there locks nothing under READ COMMITTED and the gap around it under REPEATABLE READ, where two of them are a deadlock (rule 36).
  */
 import type { BeginRequest, Identity, OpenTransaction, Owned, SeenRecord, Transactions } from '../../store.js'
-import { type Ground, insertClaim, look, mayReplace, seize } from './claim.js'
-import type { Driver, Session } from './driver.js'
+import { type Ground, insertClaim, mayReplace, seenIn, seize } from './claim.js'
+import { type Answer, type Driver, inOneGo, type Session } from './driver.js'
 import { committing, giveUp, type Look, openTransaction, standing } from './ending.js'
 import { explained, isConflict, isConnectionFault, isLocked } from './errors.js'
 import { onConnection, together } from './once.js'
 import { isTimeout } from './patience.js'
-import { begin, isolation, limitIdle, rollback, savepointName } from './statements.js'
+import { begin, rollback, savepointName, settings } from './statements.js'
 import { openWithin } from './within.js'
 
 /** How often a claim begins anew when a rival is there at the insert and was not, or not yet, at the look. */
@@ -31,22 +31,27 @@ export function transactions<Tx>(context: Context<Tx>): Transactions<Tx> {
   }
 }
 
+interface Started<Tx> {
+  readonly session: Session<Tx>
+  /** The answer to the statement behind the begin. */
+  readonly first: Answer
+}
+
 /**
- * Begins. When the connection turns out to be dead, nothing has run: ONE fresh try on another one, so that sockets gone stale in the pool (a restarted
- * server) do not surface.
+ * Begins, and sends the first statement with it. When the connection turns out to be dead, nothing has run: ONE fresh try on another one, so that sockets gone stale in
+ * the pool (a restarted server) do not surface.
  */
-async function start<Tx>(context: Context<Tx>, timeoutMs: number): Promise<Session<Tx>> {
+async function start<Tx>(context: Context<Tx>, timeoutMs: number, statement: string): Promise<Started<Tx>> {
   for (let fresh = false; ; fresh = true) {
     const session = await context.driver.acquire().catch((error: unknown) => {
       throw explained(error, context.schema)
     })
     try {
+      const { mariadb, plain } = await context.server(session)
       // Without autocommit a connection of the pool may come with a transaction that somebody's read has opened.
-      if (!(await context.server(session)).plain) await session.run(rollback)
-      await session.run(limitIdle(timeoutMs))
-      await session.run(isolation)
-      await session.run(begin)
-      return session
+      if (!plain) await session.run(rollback)
+      const answers = await inOneGo(session, [settings(timeoutMs, mariadb), begin, statement])
+      return { session, first: answers[2] ?? { rows: [], affected: 0 } }
     } catch (error) {
       session.destroy()
       if (fresh || isTimeout(error) || !isConnectionFault(error)) throw explained(error, context.schema)
@@ -58,9 +63,10 @@ async function start<Tx>(context: Context<Tx>, timeoutMs: number): Promise<Sessi
 
 async function beginClaim<Tx>(context: Context<Tx>, request: BeginRequest): Promise<OpenTransaction<Tx>> {
   for (let round = 1; ; round += 1) {
-    const session = await start(context, request.timeoutMs)
+    const lookUp = context.statements.lookUp(request.identity, request.callerNowMs)
+    const { session, first } = await start(context, request.timeoutMs, lookUp)
     try {
-      const found = await claimIn(context, session, request)
+      const found = await claimIn(context, session, request, seenIn(first))
       // Another round, for which nothing of this one may stand: a refused insert leaves a lock on the rival's row.
       if (found === 'rival' && round < claimRounds) {
         await giveUp(session)
@@ -76,23 +82,23 @@ async function beginClaim<Tx>(context: Context<Tx>, request: BeginRequest): Prom
   }
 }
 
-/** Looks, and takes what is free. `rival`: somebody was first between the look and the insert. */
+/** Takes what is free. `rival`: somebody was first between the look and the insert. */
 async function claimIn<Tx>(
   context: Context<Tx>,
   session: Session<Tx>,
   request: BeginRequest,
+  seen: SeenRecord | undefined,
 ): Promise<Look | 'rival'> {
   const { identity, owner, callerNowMs } = request
-  const seen = await look(context, session, identity, callerNowMs)
   if (seen !== undefined && !mayReplace(seen)) return standing(seen)
   const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
+  const savepoint = `savepoint ${savepointName('work', owner)}`
   const taken =
     seen === undefined
-      ? await insertClaim(context, session, claim, 'probed')
-      : await seize(context, session, claim, seen, callerNowMs)
+      ? await insertClaim(context, session, claim, { probed: true, savepoint })
+      : await seize(context, session, claim, seen, callerNowMs, savepoint)
   if (taken === 'rival') return 'rival'
   if (taken === 'locked' || taken === undefined) return { granted: false, generation: 0, seen }
-  await session.run(`savepoint ${savepointName('work', owner)}`)
   return { granted: true, generation: taken.generation, seen }
 }
 
@@ -101,13 +107,8 @@ async function openOwned<Tx>(
   owned: Owned,
   timeoutMs: number,
 ): Promise<OpenTransaction<Tx>> {
-  const session = await start(context, timeoutMs)
-  try {
-    await session.run(`savepoint ${savepointName('work', owned.owner)}`)
-  } catch (error) {
-    await giveUp(session)
-    throw explained(error, context.schema)
-  }
+  const savepoint = `savepoint ${savepointName('work', owned.owner)}`
+  const { session } = await start(context, timeoutMs, savepoint)
   const found = { granted: true, generation: 0, seen: undefined }
   return openTransaction(context, session, found, committing(context, owned, 1))
 }
@@ -127,7 +128,7 @@ function readBack<Tx>(
           throw error
         },
       )
-      const seen = await look(context, connection, identity, callerNowMs)
+      const seen = seenIn(await connection.run(context.statements.lookUp(identity, callerNowMs)))
       return { undecided, ...(seen === undefined ? {} : { seen }) }
     }),
   )

@@ -53,6 +53,18 @@ export interface Driver<Tx> extends Connections {
   adopt(tx: Tx): Session<Tx>
 }
 
+/**
+ * Sends statements one behind the other without waiting: one round trip where the client pipelines, as MariaDB's does. All of them run, whatever becomes of the first, so
+ * it is for what does no harm then.
+ */
+export async function inOneGo(connection: Connection, texts: readonly string[]): Promise<readonly Answer[]> {
+  const ends = await Promise.allSettled(texts.map((text) => connection.run(text)))
+  return ends.map((end) => {
+    if (end.status === 'rejected') throw end.reason
+    return end.value
+  })
+}
+
 /** The text of a value that a client gives: number, bigint, text or bytes, by its type and its options. */
 export function textOf(value: unknown): string | null {
   if (value === null || value === undefined) return null

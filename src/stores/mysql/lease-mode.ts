@@ -1,10 +1,9 @@
 /** The functions of lease mode: each write is ONE statement, conditional on the owner token (rule 3). */
 import { setTimeout } from 'node:timers/promises'
 import type { ClaimAnswer, ClaimRequest, Store } from '../../store.js'
-import { type Ground, insertClaim, look, seize } from './claim.js'
+import { type Ground, insertClaim, seenIn, seize } from './claim.js'
 import type { Connection } from './driver.js'
 import { byItself, onConnection, once, together } from './once.js'
-import { seenRecord } from './rows.js'
 import { fitting } from './server.js'
 
 /**
@@ -32,10 +31,8 @@ export function leaseMode(ground: Ground): LeaseMode {
     complete: ({ identity, owner, outcome, retainMs }) =>
       wrote(statements.complete(identity, owner, outcome, retainMs)),
     release: ({ identity, owner, retainMs }) => wrote(statements.release(identity, owner, retainMs)),
-    find: async (identity, callerNowMs) => {
-      const { rows } = await once(ground, statements.lookUp(identity, callerNowMs), 'harmless')
-      return rows[0] && seenRecord(rows[0])
-    },
+    find: async (identity, callerNowMs) =>
+      seenIn(await once(ground, statements.lookUp(identity, callerNowMs), 'harmless')),
   }
 
   async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
@@ -57,10 +54,10 @@ export function leaseMode(ground: Ground): LeaseMode {
       ground,
       connection,
       { identity, owner, fingerprint, leaseMs },
-      'probed',
+      { probed: true },
     )
     if (typeof inserted === 'object') return { claimed: true, ...inserted, attempts: 1 }
-    return { claimed: false, seen: await look(ground, connection, identity, callerNowMs) }
+    return { claimed: false, seen: seenIn(await connection.run(statements.lookUp(identity, callerNowMs))) }
   }
 
   async function wrote(text: string): Promise<boolean> {

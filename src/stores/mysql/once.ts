@@ -1,6 +1,6 @@
 /** Statements of our own, without work among them: one by itself, or a few in a transaction. */
 import { setTimeout } from 'node:timers/promises'
-import type { Answer, Connection, Connections } from './driver.js'
+import { type Answer, type Connection, type Connections, inOneGo } from './driver.js'
 import { explained, isConflict, isConnectionFault } from './errors.js'
 import { isTimeout } from './patience.js'
 import type { Server } from './server.js'
@@ -61,8 +61,7 @@ export async function together<T>(
   connection: Connection,
   run: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  await connection.run(isolation)
-  await connection.run(begin)
+  await inOneGo(connection, [isolation, begin])
   try {
     const answer = await run(connection)
     await connection.run(commit)

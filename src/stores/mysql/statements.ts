@@ -60,18 +60,25 @@ export function savepointName(kind: 'claim' | 'work', owner: string): string {
 
 /** In words, whatever default the session has: under REPEATABLE READ the snapshot may be older than what the insert meets. */
 export const isolation = 'set transaction isolation level read committed, read write'
-export const begin = 'start transaction'
+export const begin = 'start transaction read write'
 export const commit = 'commit'
 export const rollback = 'rollback'
 export const server = "select version() like '%MariaDB%', @@max_allowed_packet, @@session.autocommit"
-/** Of the session; each of the two has a name that the other does not know. */
-export function isolationOf(mariadb: boolean): string {
-  return `select @@session.${mariadb ? 'tx_isolation' : 'transaction_isolation'}`
+/** Each of the two has a name that the other does not know. */
+function isolationVariable(mariadb: boolean): string {
+  return mariadb ? 'tx_isolation' : 'transaction_isolation'
 }
-/** Whoever goes silent is closed by the server, and rolled back with it (rule 21); whole seconds is all it can count. */
-export function limitIdle(timeoutMs: number): string {
+export function isolationOf(mariadb: boolean): string {
+  return `select @@session.${isolationVariable(mariadb)}`
+}
+/**
+ * Isolation as above, of the next transaction only: that is what the name without a scope means. And whoever goes silent is closed by the server, and rolled back with it
+ * (rule 21); whole seconds is all it can count.
+ */
+export function settings(timeoutMs: number, mariadb: boolean): string {
   const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
-  return `set @retrysafe_wait_timeout = @@session.wait_timeout, session wait_timeout = ${seconds}`
+  return `set @retrysafe_wait_timeout = @@session.wait_timeout, session wait_timeout = ${seconds},
+    @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
 }
 export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'
 /** MySQL has no setting for one statement only, and 1 s is the least it can wait. */

@@ -8,11 +8,10 @@
 import { fail } from '../../errors.js'
 import type { BeginRequest, OpenTransaction, SeenRecord } from '../../store.js'
 import type { Context } from './begin.js'
-import { insertClaim, mayReplace, seize } from './claim.js'
+import { insertClaim, mayReplace, seenIn, seize } from './claim.js'
 import type { Session } from './driver.js'
 import { type Ending, type Look, openTransaction, standing } from './ending.js'
 import { explained, isLocked, isNoSavepoint } from './errors.js'
-import { seenRecord } from './rows.js'
 import { savepointName, withoutWaiting } from './statements.js'
 
 /** A rival whose row was gone again when it was looked at: then there is another try, and then it counts as held. */
@@ -66,17 +65,14 @@ async function claimWithin<Tx>(
   for (let round = 0; round < rounds; round += 1) {
     if (seen !== undefined && !mayReplace(seen)) return standing(seen)
     const claim = { identity, owner, fingerprint: request.fingerprint(), leaseMs: undefined }
+    const savepoint = `savepoint ${savepointName('work', owner)}`
     const taken =
       seen === undefined
-        ? await insertClaim(context, session, claim, 'alone')
-        : await seize(context, session, claim, seen, callerNowMs)
-    if (typeof taken === 'object') {
-      await session.run(`savepoint ${savepointName('work', owner)}`)
-      return { granted: true, generation: taken.generation, seen }
-    }
+        ? await insertClaim(context, session, claim, { probed: false, savepoint })
+        : await seize(context, session, claim, seen, callerNowMs, savepoint)
+    if (typeof taken === 'object') return { granted: true, generation: taken.generation, seen }
     if (taken !== 'rival') break
-    const { rows } = await session.run(context.statements.lookAgain(identity, callerNowMs))
-    seen = rows[0] && seenRecord(rows[0])
+    seen = seenIn(await session.run(context.statements.lookAgain(identity, callerNowMs)))
   }
   return { granted: false, generation: 0, seen }
 }
@@ -94,8 +90,7 @@ async function lookWithin<Tx>(
   const { lookUp, lookAgain } = context.statements
   const text = (dirty ? lookAgain : lookUp)(identity, callerNowMs)
   try {
-    const { rows } = await session.run(mariadb ? `${withoutWaiting}${text}` : text)
-    return rows[0] && seenRecord(rows[0])
+    return seenIn(await session.run(mariadb ? `${withoutWaiting}${text}` : text))
   } catch (error) {
     if (isLocked(error)) return 'locked'
     throw error
