@@ -64,9 +64,13 @@ export interface MysqlStore<Tx> extends Store<Tx> {
  *
  * @example
  * ```ts
- * const store = mysql(createPool(process.env.MYSQL_URL))
- * await store.migrate()
- * const safe = retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
+ * import { type MysqlHandle, mysql } from 'retrysafe/mysql'
+ * // A pool of mysql2/promise, mysql2 or mariadb, made as you make it.
+ * const safeOn = async (pool: MysqlHandle) => {
+ *   const store = mysql(pool)
+ *   await store.migrate()
+ *   return retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
+ * }
  * ```
  */
 export function mysql<Pool extends MysqlHandle>(
