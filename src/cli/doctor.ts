@@ -25,6 +25,7 @@ export const doctor: Command = {
   usage: `  --retain DURATION  the retainMs of your instances; default 24h
   --horizon NAME[=D] a caller and how long it retries, to compare with --retain; may be repeated.
                      ${horizonUsage}
+  --skip-records     does not look for unknown and dead records: only PostgreSQL has an index for them, other stores read every record
   --strict           a warning is bad news too
 ${storeUsage}`,
   details:
@@ -33,6 +34,7 @@ ${storeUsage}`,
     retain: { type: 'string' },
     horizon: { type: 'string', multiple: true },
     strict: { type: 'boolean' },
+    'skip-records': { type: 'boolean' },
     ...storeOptions,
   },
   run,
@@ -67,7 +69,7 @@ async function examined(given: Given): Promise<Examined> {
   try {
     return await withSafe(given, async (safe, store) => {
       name = store.name
-      return { name, looked: await look(safe, store), unreachable: false }
+      return { name, looked: await look(given, safe, store), unreachable: false }
     })
   } catch (error) {
     // What is wrong with the command itself is no finding about a store.
@@ -81,12 +83,16 @@ function exitCodeOf(unreachable: boolean, bad: boolean): 0 | 1 | 2 {
   return bad ? 1 : 0
 }
 
-async function look(safe: Retrysafe<object>, store: Store<object>): Promise<readonly Finding[]> {
+async function look(
+  given: Given,
+  safe: Retrysafe<object>,
+  store: Store<object>,
+): Promise<readonly Finding[]> {
   const inspected = store.inspecting === undefined ? [] : await store.inspecting.inspect().catch(rethrow)
   const broken = inspected.some(({ level }) => level === 'error')
   // Where the table is missing or closed the list would only say so again.
-  const waiting =
-    store.operating === undefined ? [] : await stuck(safe).catch((error) => (broken ? [] : rethrow(error)))
+  const skipped = isGiven(given, 'skip-records') || store.operating === undefined
+  const waiting = skipped ? [] : await stuck(safe).catch((error) => (broken ? [] : rethrow(error)))
   return [
     { id: 'reachable', level: 'ok', found: `the ${store.name} store answers` },
     ...inspected,
@@ -130,19 +136,24 @@ function durability({ guarantees, inspecting }: Store<object>): Finding {
 }
 
 async function stuck(safe: Retrysafe<object>): Promise<readonly Finding[]> {
-  const count = async (state: 'unknown' | 'dead') =>
-    (await safe.list({ states: [state], limit: countLimit })).length
-  const [unknown, dead] = [await count('unknown'), await count('dead')]
+  const listed = (...states: ('unknown' | 'dead')[]) => safe.list({ states, limit: countLimit })
+  // One question for both, unless there are so many that one state may hide the other.
+  const both = await listed('unknown', 'dead')
+  const unknown = both.filter(({ state }) => state === 'unknown').length
+  const counts =
+    both.length < countLimit
+      ? [unknown, both.length - unknown]
+      : [(await listed('unknown')).length, (await listed('dead')).length]
   return [
     waiting(
       'unknown',
-      unknown,
+      counts[0] ?? 0,
       'Nobody can tell whether their work took effect. Their callers get 500 OUTCOME_UNKNOWN until somebody has looked.',
       'List them with `retrysafe list --state unknown`, look at the other system, then `retrysafe resolve`.',
     ),
     waiting(
       'dead',
-      dead,
+      counts[1] ?? 0,
       'They were given up after too many attempts. Their callers get 409 DEAD_LETTER.',
       'List them with `retrysafe list --state dead`, remove the cause, then `retrysafe release`.',
     ),

@@ -31,7 +31,12 @@ export function retrysafe(words: readonly string[], how: How = {}): Promise<Ran>
       { env, cwd: how.cwd ?? process.cwd() },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : Number(error.code ?? -1)
-        done({ code, stdout, stderr, json: () => JSON.parse(stdout) })
+        done({ code, stdout, stderr, json })
+        /** A program that died has said why elsewhere. */
+        function json<Shape>(): Shape {
+          if (stdout === '') throw new Error(`nothing was printed (exit code ${code}): ${stderr}`)
+          return JSON.parse(stdout)
+        }
       },
     )
   })

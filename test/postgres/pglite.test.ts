@@ -96,3 +96,9 @@ test('it survives what its file system survives', async () => {
   await onDisk.close()
   rmSync(folder, { recursive: true })
 })
+
+test('its settings are looked at on the one connection, and it owns up to having no disk', async () => {
+  const findings = await store.inspecting.inspect()
+  expect(findings.find(({ id }) => id === 'unique-index')).toMatchObject({ level: 'ok' })
+  expect(findings.filter(({ level }) => level === 'error').map(({ id }) => id)).toEqual(['fsync'])
+})
