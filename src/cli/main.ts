@@ -14,6 +14,8 @@ const words = process.argv.slice(2)
 const world: World = { cwd: process.cwd(), env: process.env, words }
 const asJson = words.includes('--json')
 
+// A driver or a module of the user's may fail on its own, when nobody waits for it: that too is told, and without its secrets.
+process.on('uncaughtException', (error) => end(complaint(error)))
 void answer(words).then(end, (error: unknown) => end(complaint(error)))
 
 async function answer([name, ...rest]: readonly string[]): Promise<Report> {
@@ -68,5 +70,7 @@ function complaint(error: unknown): Report {
 function end({ exitCode, json, text, isComplaint }: Report): void {
   const output = asJson ? JSON.stringify(json) : text
   const stream = isComplaint && !asJson ? process.stderr : process.stdout
+  // A reader that has seen enough (`| head`) is no fault.
+  stream.on('error', () => process.exit(exitCode))
   stream.write(`${output}\n`, () => process.exit(exitCode))
 }

@@ -1,12 +1,14 @@
 /** What the command line refuses: stable codes, exit code 2, and no secret in any of it. */
+import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cliErrorTable } from '../../dist/cli/errors.js'
 import { read } from '../docs/blocks.js'
 import { type Bench, openBench } from '../postgres/harness.js'
-import { type How, retrysafe } from './run.js'
+import { type How, program, retrysafe } from './run.js'
 
 const root = join(import.meta.dirname, '../..')
 const modules = join(root, 'build/cli', String(process.pid))
@@ -166,6 +168,48 @@ test('a module without a store, and one that throws, are told apart from a store
   expect(await complaint(['list', '--store', empty])).toMatchObject({ code: 'STORE_MODULE_INVALID' })
   const error = await complaint(['list', '--store', thrown])
   expect(error.message).toContain('no configuration')
+})
+
+test('what fails when nobody waits for it is told like everything else, without a password', async () => {
+  const late = moduleOf(
+    'late',
+    `import { memory } from 'retrysafe/memory'
+     const store = memory()
+     const never = () => new Promise(() => setTimeout(() => { throw new Error('lost ' + process.env.DATABASE_URL) }, 1))
+     export default { ...store, operating: { ...store.operating, list: never } }`,
+  )
+  const error = await complaint(['list', '--store', late], { url: 'postgres://user:hush@127.0.0.1/x' })
+  expect(error).toMatchObject({
+    code: 'UNEXPECTED',
+    message: expect.stringContaining('lost postgres://user:***@'),
+  })
+  expect(error.message).not.toContain('hush')
+})
+
+test('the module of docs/cli.md is a store', async () => {
+  const [, block = ''] = /```js\n([\s\S]*?)```/.exec(read('docs/cli.md')) ?? []
+  const { hostname, port, username, password, pathname } = new URL(bench.database.connectionString)
+  const env = {
+    PGHOST: hostname,
+    PGPORT: port,
+    PGUSER: username,
+    PGPASSWORD: decodeURIComponent(password),
+    PGDATABASE: pathname.slice(1),
+  }
+  const file = moduleOf('told', block)
+  const migrated = await retrysafe(['migrate', '--store', file, '--json'], { env })
+  expect(migrated.json()).toEqual({ migrated: ['0001_intent'] })
+  expect((await retrysafe(['list', '--store', file, '--json'], { env })).json()).toMatchObject({
+    records: [],
+  })
+})
+
+test('a reader that has seen enough is no fault', async () => {
+  const { stdout } = await promisify(execFile)('/bin/sh', [
+    '-c',
+    `"${process.execPath}" "${program}" sql --dialect postgres | head -n 1; echo done`,
+  ])
+  expect(stdout).toBe('begin;\ndone\n')
 })
 
 test('help and version are answers, not errors', async () => {

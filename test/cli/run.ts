@@ -3,7 +3,10 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 
 /** A copy of the package without one of its safeguards has its program there (`test/ablation`). */
-const program = join(process.env.RETRYSAFE_DIST ?? join(import.meta.dirname, '../../dist'), 'cli/main.js')
+export const program = join(
+  process.env.RETRYSAFE_DIST ?? join(import.meta.dirname, '../../dist'),
+  'cli/main.js',
+)
 
 export interface Ran {
   readonly code: number
