@@ -79,7 +79,7 @@ test('savepoints, triggers and functions of better-sqlite3 are the work\u2019s t
 test('the connection is lent: it is not closed, and every use behind the end throws', async () => {
   const safe = retrysafe({ store })
   let kept: Db | undefined
-  let statement: ReturnType<Db['prepare']> | undefined
+  let statement: { run(): unknown } | undefined
   await safe.transaction({ scope, key: 'k' }, ({ tx }) => {
     kept = tx
     statement = tx.prepare(insert)

@@ -4,10 +4,10 @@ import { fail } from '../../errors.js'
 import { explained, isBusy } from './faults.js'
 
 /**
- * Longest pause between two tries, in ms. Another process lets go for some 0.1 ms between two transactions of 1 ms: whoever asks every
- * few ms meets such a gap soon, and a try costs some µs.
+ * Longest pause between two tries, in ms: a try costs some 10 µs, one waiter of each process makes them, and a process that has much to write
+ * rests for longer than this now and then (gate.ts).
  */
-const longestPauseMs = 12
+const longestPauseMs = 3
 
 /** How long our work may keep the event loop from turning, in ms. */
 const longestTurnMs = 8
