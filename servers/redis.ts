@@ -29,7 +29,7 @@ export interface RedisServer {
 }
 
 export interface RedisOptions {
-  /** Whether every write goes to the append-only file. Default false, as in Redis' own defaults. */
+  /** Whether every write is flushed to the append-only file before it is answered. Default false, as in Redis' own defaults. */
   readonly appendOnly?: boolean
 }
 
@@ -98,6 +98,7 @@ function configuration(port: number, folder: string, appendOnly: boolean, busPor
     'daemonize no',
     'save ""',
     `appendonly ${appendOnly ? 'yes' : 'no'}`,
+    'appendfsync always',
     `logfile ${join(folder, 'redis.log')}`,
   ]
   if (busPort !== undefined)

@@ -32,10 +32,11 @@ export interface RedisOptions {
    */
   readonly answerTimeoutMs?: number
   /**
-   * Whether the servers are set to `appendonly yes`: then what they acknowledged outlives their process, and the store's guarantees say so. It is your
-   * word, which `inspecting` checks. Default false.
+   * Whether the servers are set to `appendonly yes` and `appendfsync always`: then what they acknowledged outlives their process and their machine,
+   * and the store's guarantees say so. It is your word, which `inspecting` checks. `everysec` is not enough: while a flush is under way, Redis answers
+   * before it has written. Default false.
    */
-  readonly appendOnly?: boolean
+  readonly survivesCrash?: boolean
 }
 
 /** A {@link Store} on Redis, for lease mode; records end by themselves, and there is nothing to migrate. */
@@ -63,20 +64,20 @@ const leastUnfinishedMs = 60 * 60_000
  * ```
  */
 export function redis(client: RedisHandle, options: RedisOptions = {}): RedisStore {
-  const { prefix, unfinishedRetainMs, answerTimeoutMs, appendOnly } = checked(options)
+  const { prefix, unfinishedRetainMs, answerTimeoutMs, survivesCrash } = checked(options)
   const ledger = { redis: patient(driverFor(client), answerTimeoutMs), prefix, unfinishedRetainMs }
   return {
     name: 'redis',
-    guarantees: { atomicWithEffect: false, survivesCrash: appendOnly, fenced: true },
+    guarantees: { atomicWithEffect: false, survivesCrash, fenced: true },
     ...leaseMode(ledger),
     operating: operating(ledger),
-    inspecting: inspecting(ledger.redis, appendOnly),
+    inspecting: inspecting(ledger.redis, survivesCrash),
   }
 }
 
 function checked(options: RedisOptions) {
   const { prefix = 'retrysafe:', unfinishedRetainMs = 30 * 24 * 60 * 60_000 } = options
-  const { answerTimeoutMs = 10_000, appendOnly = false } = options
+  const { answerTimeoutMs = 10_000, survivesCrash = false } = options
   // A brace would move where the slot of a record is computed from.
   if (typeof prefix !== 'string' || !/^[\w.:-]{1,64}$/.test(prefix))
     throw fail('OPTION_INVALID', { detail: 'prefix must be 1 to 64 letters, digits or any of _ . : -' })
@@ -86,7 +87,7 @@ function checked(options: RedisOptions) {
     })
   if (!Number.isSafeInteger(answerTimeoutMs) || answerTimeoutMs < 1 || answerTimeoutMs > longestTimerMs)
     throw fail('OPTION_INVALID', { detail: 'answerTimeoutMs must be a whole number of milliseconds' })
-  if (typeof appendOnly !== 'boolean')
-    throw fail('OPTION_INVALID', { detail: 'appendOnly must be true or false' })
-  return { prefix, unfinishedRetainMs, answerTimeoutMs, appendOnly }
+  if (typeof survivesCrash !== 'boolean')
+    throw fail('OPTION_INVALID', { detail: 'survivesCrash must be true or false' })
+  return { prefix, unfinishedRetainMs, answerTimeoutMs, survivesCrash }
 }

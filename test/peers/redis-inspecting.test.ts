@@ -31,11 +31,13 @@ describe.skipIf(reason !== undefined)(`findings (${reason ?? 'Redis'})`, () => {
   test('a server that keeps nothing over a crash is told of, and belies who says otherwise', async () => {
     const good = { version: 'ok', 'maxmemory-policy': 'ok', replication: 'ok', clock: 'ok' }
     expect(await levels()).toEqual({ ...good, appendonly: 'warn' })
-    expect(await levels({ appendOnly: true })).toEqual({ ...good, appendonly: 'error' })
+    const declared = { survivesCrash: true }
+    expect(await levels(declared)).toEqual({ ...good, appendonly: 'error' })
     await client.config('SET', 'appendonly', 'yes')
-    expect(await levels({ appendOnly: true })).toEqual({ ...good, appendonly: 'ok', appendfsync: 'note' })
-    await client.config('SET', 'appendfsync', 'always')
-    expect(await levels()).toMatchObject({ appendonly: 'ok', appendfsync: 'ok' })
+    expect(await levels(declared)).toEqual({ ...good, appendonly: 'ok', appendfsync: 'ok' })
+    await client.config('SET', 'appendfsync', 'everysec')
+    expect(await levels(declared)).toEqual({ ...good, appendonly: 'ok', appendfsync: 'error' })
+    expect(await levels()).toMatchObject({ appendonly: 'ok', appendfsync: 'note' })
     await client.config('SET', 'appendfsync', 'no')
     expect(await levels()).toMatchObject({ appendfsync: 'warn' })
   })

@@ -262,12 +262,12 @@ describe.skipIf(reason !== undefined)(`records (${reason ?? 'Redis'})`, () => {
       { unfinishedRetainMs: 1000 },
       { unfinishedRetainMs: Number.POSITIVE_INFINITY },
       { answerTimeoutMs: 0 },
-      { appendOnly: 'yes' as never },
+      { survivesCrash: 'yes' as never },
     ]) {
       expect(() => redis(handle, options)).toThrow(invalid)
     }
     expect(() => redis({} as never)).toThrow(invalid)
     expect(redis(handle).guarantees.survivesCrash).toBe(false)
-    expect(redis(handle, { appendOnly: true }).guarantees.survivesCrash).toBe(true)
+    expect(redis(handle, { survivesCrash: true }).guarantees.survivesCrash).toBe(true)
   })
 })

@@ -12,7 +12,7 @@ interface Told {
   readonly clockAheadMs: number | undefined
 }
 
-export function inspecting(redis: Redis, appendOnly: boolean): Inspecting {
+export function inspecting(redis: Redis, survivesCrash: boolean): Inspecting {
   return { inspect }
 
   async function inspect(): Promise<readonly Finding[]> {
@@ -20,7 +20,7 @@ export function inspecting(redis: Redis, appendOnly: boolean): Inspecting {
     const all = await Promise.all(primaries.map(ask))
     return all.flatMap((told, index) => {
       const where = all.length === 1 ? '' : ` (primary ${index + 1} of ${all.length})`
-      return findingsOf(told, appendOnly).map((one) => ({ ...one, found: `${one.found}${where}` }))
+      return findingsOf(told, survivesCrash).map((one) => ({ ...one, found: `${one.found}${where}` }))
     })
   }
 }
@@ -62,13 +62,13 @@ const untold: Finding = {
   advice: 'Allow the account `+info`, or look at appendonly and maxmemory-policy yourself.',
 }
 
-function findingsOf(told: Told, appendOnly: boolean): readonly Finding[] {
+function findingsOf(told: Told, survivesCrash: boolean): readonly Finding[] {
   const { info, appendFsync, clockAheadMs } = told
   if (info === undefined) return [untold]
   return [
     version(info.get('redis_version')),
-    durability(info.get('aof_enabled'), appendOnly),
-    ...(info.get('aof_enabled') === '1' ? [flushing(appendFsync)] : []),
+    durability(info.get('aof_enabled'), survivesCrash),
+    ...(info.get('aof_enabled') === '1' ? [flushing(appendFsync, survivesCrash)] : []),
     eviction(info.get('maxmemory_policy'), info.get('maxmemory')),
     replication(Number(info.get('connected_slaves') ?? 0)),
     ...(clockAheadMs === undefined ? [] : [clock(clockAheadMs)]),
@@ -91,33 +91,39 @@ function version(told: string | undefined): Finding {
   }
 }
 
-function durability(told: string | undefined, appendOnly: boolean): Finding {
+function durability(told: string | undefined, survivesCrash: boolean): Finding {
   const id = 'appendonly'
   if (told === '1') return { id, level: 'ok', found: 'appendonly is on' }
   return {
     id,
-    level: appendOnly ? 'error' : 'warn',
+    level: survivesCrash ? 'error' : 'warn',
     found: told === undefined ? 'the server does not tell about appendonly' : 'appendonly is off',
     means:
       'When the server process ends without a save, claims and outcomes since the last snapshot are gone, and their retries run the work again.',
-    advice: appendOnly
-      ? 'Set `appendonly yes`, or do not declare `appendOnly: true`.'
-      : 'Set `appendonly yes` on the server, then declare it with `appendOnly: true`.',
+    advice: survivesCrash
+      ? 'Set `appendonly yes` and `appendfsync always`, or do not declare `survivesCrash: true`.'
+      : 'Set `appendonly yes` and `appendfsync always`, then declare `survivesCrash: true`.',
   }
 }
 
-function flushing(told: string | undefined): Finding {
+/**
+ * With `everysec` a write waits in the memory of the process while a flush is under way, and is answered all the same: of 155,120 acknowledged writes
+ * 314 were gone after twelve kills of the process; with `always` none of 24,144.
+ */
+function flushing(told: string | undefined, survivesCrash: boolean): Finding {
   const id = 'appendfsync'
   if (told === 'always') return { id, level: 'ok', found: 'appendfsync is always' }
+  const belied = survivesCrash && told !== undefined
+  const unflushed = told === 'no' ? 'warn' : 'note'
   return {
     id,
-    level: told === 'no' ? 'warn' : 'note',
+    level: belied ? 'error' : unflushed,
     found: told === undefined ? 'the server does not tell about appendfsync' : `appendfsync is ${told}`,
     means:
       told === 'no'
-        ? 'When the machine stops, what the kernel had not written yet is gone: some 30 s of claims and outcomes.'
-        : 'When the machine stops, the last second of claims and outcomes may be gone (with `everysec`).',
-    advice: 'Set `appendfsync always` if that is too much; it costs one flush for each turn of the server.',
+        ? 'When the process or the machine ends, claims and outcomes of half a minute may be gone, and their retries run the work again.'
+        : 'When the process or the machine ends, claims and outcomes of the last two seconds may be gone (with `everysec`), and their retries run the work again.',
+    advice: 'Set `appendfsync always`; it costs a flush for each turn of the server.',
   }
 }
 
