@@ -325,6 +325,13 @@ describe('examples that run', () => {
     expect(told.complaint).toMatchObject({ message: expect.stringContaining('without having used tx') })
   })
 
+  test('orms: a write past tx stands although the transaction was rolled back', async () => {
+    await postgres(pool).migrate()
+    const { complaint } = await compiled.run<{ complaint: unknown }>('orms-through-tx')
+    expect(complaint).toMatchObject({ message: expect.stringContaining('the work wrote past tx') })
+    expect(await count('orders')).toBe(2)
+  })
+
   test('testing: a commit whose answer was lost is read back', async () => {
     await useInstance()
     const { answer, faults } = await compiled.run<{ answer: unknown; faults: Faults }>('testing-faults')

@@ -1,6 +1,6 @@
 /** Prisma, whose client is generated from `test/peers/prisma/schema.prisma` into `node_modules`, and not kept. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type PostgresStore, postgres } from '../../../processes/own-name.js'
@@ -21,17 +21,41 @@ interface Client extends Models {
   $disconnect(): Promise<void>
 }
 
-/** Once for each schema; the engine that it would download is not needed for it. */
+const modules = join(folder, 'node_modules')
+const schema = join(folder, 'prisma/schema.prisma')
+
+function isGenerated(): boolean {
+  const kept = join(modules, '.prisma/client/schema.prisma')
+  return existsSync(kept) && readFileSync(kept, 'utf8') === readFileSync(schema, 'utf8')
+}
+
+/** Once for each schema, by one test file at a time. The engine that it would download is not needed for it. */
 export function generatePrisma(): void {
-  const schema = join(folder, 'prisma/schema.prisma')
-  const kept = join(folder, 'node_modules/.prisma/client/schema.prisma')
-  if (existsSync(kept) && readFileSync(kept, 'utf8') === readFileSync(schema, 'utf8')) return
-  const { resolve } = createRequire(join(folder, 'package.json'))
-  const cli = join(dirname(resolve('prisma/package.json')), 'build/index.js')
-  execFileSync(process.execPath, [cli, 'generate', '--no-hints', '--schema', schema], {
-    env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' },
-    stdio: 'pipe',
-  })
+  const lock = join(modules, '.generating-prisma')
+  while (!locked(lock)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+  try {
+    if (isGenerated()) return
+    const { resolve } = createRequire(join(folder, 'package.json'))
+    const cli = join(dirname(resolve('prisma/package.json')), 'build/index.js')
+    execFileSync(process.execPath, [cli, 'generate', '--no-hints', '--schema', schema], {
+      env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' },
+      stdio: 'pipe',
+    })
+  } finally {
+    rmSync(lock, { recursive: true, force: true })
+  }
+}
+
+/** One that is older than a generation can take was left by a run that was killed. */
+function locked(lock: string): boolean {
+  try {
+    mkdirSync(lock)
+    return true
+  } catch {
+    const made = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (Date.now() - made > 60_000) rmSync(lock, { recursive: true, force: true })
+    return false
+  }
 }
 
 export async function prismaOnPg(connectionString: string): Promise<ToolClient> {
