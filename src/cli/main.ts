@@ -16,6 +16,8 @@ const asJson = words.includes('--json')
 
 // A driver or a module of the user's may fail on its own, when nobody waits for it: that too is told, and without its secrets.
 process.on('uncaughtException', (error) => end(complaint(error)))
+// Reached only while there is no answer: nothing is left that could give one, and silence would pass for good news.
+process.once('beforeExit', () => end(complaint(new Error('nothing is left to wait for'))))
 void answer(words).then(end, (error: unknown) => end(complaint(error)))
 
 async function answer([name, ...rest]: readonly string[]): Promise<Report> {

@@ -186,6 +186,20 @@ test('what fails when nobody waits for it is told like everything else, without 
   expect(error.message).not.toContain('hush')
 })
 
+test('a store that never answers is no good news', async () => {
+  const silent = moduleOf(
+    'silent',
+    `import { memory } from 'retrysafe/memory'
+     const store = memory()
+     export default { ...store, operating: { ...store.operating, list: () => new Promise(() => {}) } }`,
+  )
+  const error = await complaint(['list', '--store', silent])
+  expect(error).toMatchObject({
+    code: 'UNEXPECTED',
+    message: expect.stringContaining('nothing is left to wait for'),
+  })
+})
+
 test('the module of docs/cli.md is a store', async () => {
   const [, block = ''] = /```js\n([\s\S]*?)```/.exec(read('docs/cli.md')) ?? []
   const { hostname, port, username, password, pathname } = new URL(bench.database.connectionString)

@@ -94,12 +94,23 @@ describe.each(kinds)('$store by URL over $driver', (kind) => {
       expect(findings.filter(({ level }) => level === 'error')).toEqual([])
     })
 
+    test('a doctor counts what waits, and names no key', async () => {
+      const key = freshKey()
+      await unknown(key)
+      const { json, stdout } = await cli('doctor', '--json')
+      const { findings } = json<{ findings: readonly Finding[] }>()
+      expect(findings).toContainEqual(expect.objectContaining({ id: 'unknown-records', level: 'warn' }))
+      expect(stdout).not.toContain(key)
+      expect((await cli('doctor', '--strict')).code).toBe(1)
+    })
+
     test('an unknown record is listed, shown, not decided about by another generation, and resolved', async () => {
       const key = freshKey()
       const name = ['--scope', 'tenant', '--key', key]
       const generation = await unknown(key)
       const listed = await cli('list', '--state', 'unknown', '--json')
-      expect(listed.json()).toMatchObject({ records: [{ key, scope: 'tenant', state: 'unknown' }] })
+      const { records } = listed.json<{ records: readonly object[] }>()
+      expect(records).toContainEqual(expect.objectContaining({ key, scope: 'tenant', state: 'unknown' }))
       const older = String(Number(generation) - 1)
       const refused = await cli('release', ...name, '--generation', older)
       expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining(generation)])
