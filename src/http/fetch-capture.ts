@@ -119,6 +119,8 @@ export function responseOf({ status, headers, body }: StoredReply): Response {
   const own = new Headers()
   for (const [name, value] of headers) own.append(name, value)
   const bytes = isBodyless(status) ? null : Uint8Array.from(body)
+  // A handler that streams names its coding; beside a length it would make the message one that clients refuse (RFC 9112, section 6.1).
+  own.delete('transfer-encoding')
   if (bytes !== null) own.set('content-length', String(bytes.length))
   return new Response(bytes, { status, headers: own })
 }

@@ -8,11 +8,11 @@
  */
 import type { LeaseAttempt, TransactionAttempt } from '../attempt.js'
 import type { Retrysafe } from '../retrysafe.js'
-import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
+import { createExchange, type Exchange, type HttpAttempt, type HttpCall } from './exchange.js'
 import { readRequestBody } from './fetch-body.js'
-import { captureResponse, type ResponseCapture, responseOf } from './fetch-capture.js'
+import { type Answered, carry } from './fetch-carry.js'
 import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
-import { checkReply, type Reply } from './reply.js'
+import type { Reply } from './reply.js'
 
 export type { HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 
@@ -80,67 +80,28 @@ export function idempotent<Tx extends object>(
 }
 
 function replying<Tx>(exchange: Exchange<Tx>, handler: Replying<never>) {
-  return (request: Request) =>
-    carry(exchange, request, refuseMethod, async (attempt, body) =>
-      handler({ request, body, ...(attempt as object) } as never),
+  return async (request: Request): Promise<Response> => {
+    const carried = await carry(exchange, callOf(request), (attempt, body) =>
+      answerOf(async () => handler({ request, body, ...(attempt as object) } as never)),
     )
+    return carried.do === 'pass' ? refuseMethod() : carried.response
+  }
 }
 
 function around<Tx, Rest extends unknown[]>(exchange: Exchange<Tx>, handler: FetchHandler<Rest>) {
-  return (request: Request, ...rest: Rest) =>
-    carry(
-      exchange,
-      request,
-      () => handler(request, ...rest),
-      async (attempt) => {
-        attempts.set(request, attempt)
-        return handler(request, ...rest)
-      },
-    )
-}
-
-/** Runs a request through the exchange; the answer may have to go out before the exchange has ended. */
-async function carry<Tx>(
-  exchange: Exchange<Tx>,
-  request: Request,
-  pass: () => Response | Promise<Response>,
-  run: (attempt: HttpAttempt<Tx>, body: unknown) => Promise<Reply | Response>,
-): Promise<Response> {
-  let capture: ResponseCapture | undefined
-  let goEarly: (response: Response) => void = () => undefined
-  const early = new Promise<Response>((resolve) => {
-    goEarly = resolve
-  })
-
-  async function perform(attempt: HttpAttempt<Tx>, body: unknown): Promise<Performed> {
-    const { answer, error } = await answerOf(run(attempt, body))
-    if (!(answer instanceof Response)) {
-      return { reply: checkReply(answer, 'a handler'), whole: true, fault: 'none' }
-    }
-    capture = captureResponse(answer, exchange.settings, error)
-    void capture.early.then(goEarly)
-    return capture.performed
+  return async (request: Request, ...rest: Rest): Promise<Response> => {
+    const carried = await carry(exchange, callOf(request), (attempt) => {
+      attempts.set(request, attempt)
+      return answerOf(async () => handler(request, ...rest))
+    })
+    return carried.do === 'pass' ? handler(request, ...rest) : carried.response
   }
-
-  const verdict = exchange.run(callOf(request), perform).then(
-    (settled) => {
-      capture?.conclude(settled.do === 'own' ? 'end' : 'break')
-      return settled.do === 'pass' ? pass() : responseOf(settled.reply)
-    },
-    (error: unknown) => {
-      capture?.conclude('break')
-      throw error
-    },
-  )
-  // Where the answer goes out early, its end has told already what the verdict is.
-  verdict.catch(() => undefined)
-  return Promise.race([verdict, early])
 }
 
 /** Some frameworks throw a response where others return one. */
-async function answerOf(running: Promise<Reply | Response>): Promise<{ answer: unknown; error?: unknown }> {
+async function answerOf(run: () => Promise<Reply | Response>): Promise<Answered> {
   try {
-    return { answer: await running }
+    return { answer: await run() }
   } catch (error) {
     // A redirect that is thrown is an answer like one that is returned; a refusal is what became of a failure.
     if (error instanceof Response) return error.status < 400 ? { answer: error } : { answer: error, error }

@@ -142,6 +142,14 @@ test('what is too large to wait for the commit is answered by us, and not thrown
   expect(await answer.json()).toMatchObject({ code: 'REPLY_TOO_LARGE' })
 })
 
+test('the coding of a handler that streams does not stand beside the length of what was taken whole', async () => {
+  const handler = idempotent(setUp('lease'))(
+    () => new Response(streamOf(['1', '2']), { headers: { 'transfer-encoding': 'chunked' } }),
+  )
+  const { headers } = await handler(post('k'))
+  expect([headers.get('transfer-encoding'), headers.get('content-length')]).toEqual([null, '2'])
+})
+
 test('what a handler throws is thrown on, and the key is free', async () => {
   for (const mode of ['transaction', 'lease'] as const) {
     const safe = setUp(mode)
