@@ -4,7 +4,7 @@
  * Like PostgreSQL it is not run as root: a shell that holds the end of a pipe starts it, and kills it when this process is gone. `kill` and `start` leave the
  * data, so that a test can see what a crash leaves.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -75,16 +75,23 @@ export async function startMariadb(options: readonly string[] = []): Promise<Mar
   } catch (cause) {
     const said = logOf(data)
     await stop()
-    throw new Error(`MariaDB did not start: ${said}`, { cause })
+    throw new Error(`MariaDB did not start: ${String(cause)}\n${said}`, { cause })
   }
 }
 
+/** @throws Error with what it wrote. */
 function install(data: string, account: Account | undefined): void {
-  execFileSync(
-    installProgram,
-    ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
-    { ...underAccount(account), stdio: 'ignore' },
-  )
+  const options = [
+    `--datadir=${data}`,
+    '--auth-root-authentication-method=normal',
+    '--skip-test-db',
+    '--innodb-use-native-aio=OFF',
+  ]
+  const { status, stdout, stderr } = spawnSync(installProgram, ['--no-defaults', ...options], {
+    ...underAccount(account),
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`${installProgram} failed: ${stderr}${stdout}`.slice(0, 4000))
 }
 
 function launch(data: string, port: number, account: Account | undefined, options: readonly string[]) {
@@ -99,6 +106,7 @@ function launch(data: string, port: number, account: Account | undefined, option
     `--log-error=${data}/log`,
     '--max-connections=400',
     '--skip-name-resolve',
+    '--innodb-use-native-aio=OFF',
     ...options,
   ]
   const child = spawn('/bin/sh', ['-c', `exec 3<&0; ${keeper}`, 'sh', data, ...server], {

@@ -142,7 +142,7 @@ describe.skipIf(noMariadb !== undefined)('a server that rolls back everything fo
     await user.query('start transaction')
     await addEffect({ tx: user }, `${key}-user`)
     await expect(bench.store.transactions.within(user, beginRequest(key))).rejects.toMatchObject({
-      code: 'TRANSACTION_ABORTED',
+      code: 'TRANSACTION_CONFLICT',
     })
     const [rows] = await user.query<RowDataPacket[]>('select @@in_transaction as t')
     expect(rows[0]?.t).toBe(0)

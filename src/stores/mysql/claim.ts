@@ -4,14 +4,7 @@ import { type Answer, type Connection, inOneGo } from './driver.js'
 import { isDuplicate, isLocked } from './errors.js'
 import type { Ours } from './once.js'
 import { integerAt, seenRecord } from './rows.js'
-import {
-  type NewClaim,
-  type Seen,
-  type Statements,
-  waitAsBefore,
-  waitLittle,
-  withoutWaiting,
-} from './statements.js'
+import { type NewClaim, type Seen, type Statements, waitAsBefore, waitLittle } from './statements.js'
 
 /** What everything of the store stands on. */
 export interface Ground extends Ours {
@@ -36,8 +29,9 @@ export async function insertClaim(
   const insert = statements.insert(claim)
   const behind = savepoint === undefined ? [] : [savepoint]
   try {
-    if ((await ground.server(connection)).mariadb) {
-      const text = `${withoutWaiting}${insert} returning generation`
+    const { mariadb, atOnce } = await ground.server(connection)
+    if (mariadb) {
+      const text = `${atOnce}${insert} returning generation`
       const [inserted] = await inOneGo(connection, [text, ...behind])
       return { generation: integerAt(inserted?.rows[0], 0) }
     }
@@ -59,18 +53,20 @@ export async function insertClaim(
 
 /** Takes over exactly what was seen; a locked row is a held row. To be called inside a transaction. */
 export async function seize(
-  { statements }: Ground,
+  { statements, server }: Ground,
   connection: Connection,
   claim: NewClaim,
   seen: Seen,
   callerNowMs: number,
   savepoint?: string,
 ): Promise<{ generation: number; attempts: number } | undefined> {
-  const [row] = (await connection.run(statements.seize(claim.identity, seen, callerNowMs))).rows
+  const { anySnapshot } = await server(connection)
+  const [row] = (await connection.run(`${anySnapshot}${statements.seize(claim.identity, seen, callerNowMs)}`))
+    .rows
   if (row === undefined) return undefined
   const granted = { generation: integerAt(row, 0), attempts: integerAt(row, 1) }
   await inOneGo(connection, [
-    statements.takeOver(claim, granted),
+    `${anySnapshot}${statements.takeOver(claim, granted)}`,
     ...(savepoint === undefined ? [] : [savepoint]),
   ])
   return granted

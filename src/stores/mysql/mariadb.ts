@@ -24,7 +24,9 @@ type Line = MariadbPoolConnection & Emitter
 
 export function isMariadb(handle: unknown): handle is MariadbPool {
   if (typeof handle !== 'object' || handle === null) return false
-  return ['getConnection', 'query', 'batch', 'activeConnections'].every((name) => name in handle)
+  if (!['getConnection', 'query', 'batch', 'activeConnections'].every((name) => name in handle)) return false
+  // The pool with callbacks looks the same, but for the callback that it takes.
+  return (handle as MariadbPool).getConnection.length === 0
 }
 
 const ignore = () => undefined
@@ -40,7 +42,11 @@ export function mariadb<Tx>(pool: MariadbPool): Driver<Tx> {
       }
       return session<Tx>({ connection: line, send: directly }, back)
     },
-    adopt: (tx) => session<Tx>(insideOf(tx) ?? adopted(tx), { release: ignore, destroy: ignore }),
+    adopt: (tx) => {
+      const own = session<Tx>(insideOf(tx) ?? adopted(tx), { release: ignore, destroy: ignore })
+      // The connection is the caller's, and so is its end.
+      return { ...own, destroy: own.release }
+    },
   }
 }
 

@@ -67,7 +67,11 @@ export function mysql2<Tx>(handle: Mysql2Pool | Mysql2PromisePool): Driver<Tx> {
       const back = { release: () => line.release?.(), destroy: () => line.destroy() }
       return session<Tx>({ connection: line, send: directly }, style, back)
     },
-    adopt: (tx) => session<Tx>(insideOf(tx) ?? adopted(tx), style, { release: ignore, destroy: ignore }),
+    adopt: (tx) => {
+      const own = session<Tx>(insideOf(tx) ?? adopted(tx), style, { release: ignore, destroy: ignore })
+      // The connection is the caller's, and so is its end.
+      return { ...own, destroy: own.release }
+    },
     ...('config' in core ? { dedicate: () => dedicate(pool as Mysql2Pool & Maker) } : {}),
   }
 }

@@ -2,10 +2,17 @@
 import { fail } from '../../errors.js'
 import type { Connection } from './driver.js'
 import { integerAt, textAt } from './rows.js'
-import { server as ask, isolationOf } from './statements.js'
+import { server as ask, isolationOf, setFor, strictSnapshots } from './statements.js'
 
 export interface Server {
   readonly mariadb: boolean
+  /**
+   * In front of a statement that meets what is newer than the snapshot: some versions of MariaDB can refuse that (from 11.6 on by default), and the refusal rolls the whole
+   * transaction back. Nothing on others, and on MySQL.
+   */
+  readonly anySnapshot: string
+  /** The same, and MariaDB waits for no lock. Not in front of SKIP LOCKED, which then fails with a wrong error (1180). */
+  readonly atOnce: string
   /** Bytes of the largest statement that it takes. */
   readonly maxPacket: number
   /** Whether a default of READ UNCOMMITTED shows to a plain read what may yet be rolled back. */
@@ -24,7 +31,12 @@ export function serverOf(): (connection: Connection) => Promise<Server> {
     const [level] = (await connection.run(isolationOf(mariadb))).rows
     const dirty = textAt(level, 0) === 'READ-UNCOMMITTED'
     const autocommit = integerAt(row, 2) === 1
-    known = { mariadb, maxPacket: integerAt(row, 1), dirty, plain: autocommit && !dirty }
+    const strict = mariadb && (await connection.run(strictSnapshots)).rows.length > 0
+    const anySnapshot = strict ? setFor(['innodb_snapshot_isolation']) : ''
+    const atOnce = mariadb
+      ? setFor(['innodb_lock_wait_timeout', ...(strict ? ['innodb_snapshot_isolation'] : [])])
+      : ''
+    known = { mariadb, anySnapshot, atOnce, maxPacket: integerAt(row, 1), dirty, plain: autocommit && !dirty }
     return known
   }
 }

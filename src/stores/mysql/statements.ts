@@ -84,8 +84,12 @@ export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'
 /** MySQL has no setting for one statement only, and 1 s is the least it can wait. */
 export const waitLittle =
   'set @retrysafe_lock_wait = @@session.innodb_lock_wait_timeout, session innodb_lock_wait_timeout = 1'
-/** MariaDB's way to wait for no lock in one statement, and to leave the setting alone. */
-export const withoutWaiting = 'set statement innodb_lock_wait_timeout = 0 for '
+/** Whether this MariaDB has the setting. */
+export const strictSnapshots = "show variables like 'innodb\\_snapshot\\_isolation'"
+/** Settings of MariaDB that are 0 for the one statement behind it, whatever the session has. */
+export function setFor(names: readonly string[]): string {
+  return `set statement ${names.map((name) => `${name} = 0`).join(', ')} for `
+}
 export const waitAsBefore = 'set session innodb_lock_wait_timeout = @retrysafe_lock_wait'
 
 export type Statements = ReturnType<typeof statementsFor>

@@ -3,16 +3,16 @@
  *
  * The caller's snapshot may be older than a rival's record: then the look does not see it, the insert is refused by it, and only then is it read as it is now, by a
  * locking read of a row that is there (rule 36). An insert refused for a lock rolls back only itself, unless the server runs with
- * `innodb_rollback_on_timeout`, where it takes the caller's transaction along: that ends in an error.
+ * `innodb_rollback_on_timeout`, where it takes the caller's transaction along: that ends in `TRANSACTION_CONFLICT`.
  */
-import { fail } from '../../errors.js'
+import { fail, isRetrysafeError } from '../../errors.js'
 import type { BeginRequest, OpenTransaction, SeenRecord } from '../../store.js'
 import type { Context } from './begin.js'
 import { insertClaim, mayReplace, seenIn, seize } from './claim.js'
 import type { Session } from './driver.js'
 import { type Ending, type Look, openTransaction, standing } from './ending.js'
 import { explained, isLocked, isNoSavepoint } from './errors.js'
-import { savepointName, withoutWaiting } from './statements.js'
+import { savepointName } from './statements.js'
 
 /** A rival whose row was gone again when it was looked at: then there is another try, and then it counts as held. */
 const rounds = 2
@@ -24,21 +24,21 @@ export async function openWithin<Tx>(
 ): Promise<OpenTransaction<Tx>> {
   const session = context.driver.adopt(tx)
   const claim = savepointName('claim', request.owner)
-  await openSavepoint(session, claim)
   try {
+    await openSavepoint(session, claim)
     const found = await claimWithin(context, session, request)
     // Shows that the caller's transaction still stands behind an insert that was refused.
     if (!found.granted) await session.run(`rollback to savepoint ${claim}`)
     return openTransaction(context, session, found, releasing(context, request, claim))
   } catch (error) {
-    await session.run(`rollback to savepoint ${claim}`).catch((lost: unknown) => {
-      if (isNoSavepoint(lost))
-        throw fail('TRANSACTION_ABORTED', {
-          detail: 'the server has rolled the whole transaction back',
-          cause: explained(error, context.schema),
-        })
-    })
-    throw explained(error, context.schema)
+    const stands = await session.run(`rollback to savepoint ${claim}`).then(
+      () => true,
+      (lost: unknown) => !isNoSavepoint(lost),
+    )
+    session.release()
+    const cause = explained(error, context.schema)
+    if (stands || isRetrysafeError(cause)) throw cause
+    throw fail('TRANSACTION_CONFLICT', { detail: 'the server has rolled the whole transaction back', cause })
   }
 }
 
@@ -72,7 +72,8 @@ async function claimWithin<Tx>(
         : await seize(context, session, claim, seen, callerNowMs, savepoint)
     if (typeof taken === 'object') return { granted: true, generation: taken.generation, seen }
     if (taken !== 'rival') break
-    seen = seenIn(await session.run(context.statements.lookAgain(identity, callerNowMs)))
+    const { atOnce } = await context.server(session)
+    seen = seenIn(await session.run(`${atOnce}${context.statements.lookAgain(identity, callerNowMs)}`))
   }
   return { granted: false, generation: 0, seen }
 }
@@ -86,11 +87,11 @@ async function lookWithin<Tx>(
   session: Session<Tx>,
   { identity, callerNowMs }: BeginRequest,
 ): Promise<SeenRecord | undefined | 'locked'> {
-  const { mariadb, dirty } = await context.server(session)
+  const { atOnce, dirty } = await context.server(session)
   const { lookUp, lookAgain } = context.statements
   const text = (dirty ? lookAgain : lookUp)(identity, callerNowMs)
   try {
-    return seenIn(await session.run(mariadb ? `${withoutWaiting}${text}` : text))
+    return seenIn(await session.run(`${atOnce}${text}`))
   } catch (error) {
     if (isLocked(error)) return 'locked'
     throw error

@@ -88,7 +88,8 @@ function disguised({ pool }: PromisePool): void {
       if (sql === undefined) return query(asked, ...rest)
       const told = sql
         .replace("version() like '%MariaDB%'", '0')
-        .replace('.transaction_isolation', '.tx_isolation')
+        .replace('@@transaction_isolation', '@@tx_isolation')
+        .replace('session.transaction_isolation', 'session.tx_isolation')
       return query({ ...(asked as object), sql: told }, ...rest)
     }
   })
