@@ -31,12 +31,18 @@ export interface Mariadb {
 /** How long it may take to listen, after a crash too. */
 const startLimitMs = 30_000
 
+/** Told `keep` it leaves the data; when nobody tells it anything any more, it does not. */
 const keeper = `
+exec 3<&0
 data="$1"; shift
 "$@" &
 pid=$!
-trap '' TERM INT
-( read -r line; kill -KILL "$pid" 2>/dev/null ) <&3 &
+(
+  read -r line
+  kill -KILL "$pid" 2>/dev/null
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  [ "$line" = keep ] || rm -rf "$data" 2>/dev/null
+) <&3 &
 wait "$pid"
 `
 
@@ -58,7 +64,7 @@ export async function startMariadb(options: readonly string[] = []): Promise<Mar
   }
 
   async function kill(): Promise<void> {
-    running?.child.stdin?.end()
+    running?.child.stdin?.end('keep\n')
     await running?.ended
     running = undefined
   }
@@ -109,7 +115,7 @@ function launch(data: string, port: number, account: Account | undefined, option
     '--innodb-use-native-aio=OFF',
     ...options,
   ]
-  const child = spawn('/bin/sh', ['-c', `exec 3<&0; ${keeper}`, 'sh', data, ...server], {
+  const child = spawn('/bin/sh', ['-c', keeper, 'sh', data, ...server], {
     ...underAccount(account),
     stdio: ['pipe', 'ignore', 'ignore'],
   })
