@@ -78,6 +78,11 @@ async function askAt(
   }
 }
 
+export async function versionOf(database: BenchDatabase): Promise<string> {
+  const [row] = await database.ask('show server_version')
+  return `PostgreSQL ${row?.server_version}`
+}
+
 /** Pays what earlier blocks owe: dead rows, statistics of the planner, dirty pages. */
 export async function tidy(database: BenchDatabase): Promise<void> {
   await database.ask('vacuum (analyze)')

@@ -24,3 +24,17 @@ export function uuidKey(): string {
 export function textKey(): string {
   return `key_${uuidKey().replaceAll('-', '')}`
 }
+
+/** Draws so many keys and does the work of each, eight at a time. */
+export async function finishedKeys(
+  count: number,
+  work: (key: string) => Promise<unknown>,
+): Promise<string[]> {
+  const keys = Array.from({ length: count }, uuidKey)
+  const left = keys.values()
+  const worker = async () => {
+    for (const key of left) await work(key)
+  }
+  await Promise.all(Array.from({ length: 8 }, worker))
+  return keys
+}

@@ -1,9 +1,9 @@
 /** One run: everything that is measured, in the order in which it disturbs the least. */
-import { cpus, totalmem } from 'node:os'
 import { bytesOf, type KeyBytes } from './bytes.js'
 import { type Counts, count } from './counts.js'
-import { type BenchDatabase, openDatabase, openSetting, tidy } from './database.js'
+import { type BenchDatabase, openDatabase, openSetting, tidy, versionOf } from './database.js'
 import { compareExpress, expressConnections } from './express.js'
+import { machine } from './machine.js'
 import { type Compared, compare, type Plan } from './rounds.js'
 import { contenderOf, type Scenario } from './scenario.js'
 import { finishKeys, scenarios } from './scenarios.js'
@@ -103,7 +103,5 @@ async function throughExpress(database: BenchDatabase, plan: RunPlan): Promise<C
 }
 
 async function describe(database: BenchDatabase): Promise<string> {
-  const [row] = await database.ask('show server_version')
-  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`
-  return `${cpus().length} cores, ${memory}, Node ${process.versions.node}, PostgreSQL ${row?.server_version}`
+  return `${machine()}, ${await versionOf(database)}`
 }

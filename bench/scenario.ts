@@ -19,22 +19,43 @@ export interface Setting {
   close(): Promise<void>
 }
 
-export interface Scenario {
+/** `Ground` is where it runs: a {@link Setting}, or what a store brings. */
+export interface Scenario<Ground = Setting> {
   /** What `--only` matches. */
   readonly id: string
   readonly title: string
   /** Id of the bare way; absent in the bare ways themselves. Those that share one are measured in the same rounds. */
   readonly against?: string
   /** Gives the source of keys. They are drawn before the clock starts: that is the caller's work, who is another process in production. */
-  readonly keys?: (setting: Setting) => () => string
+  readonly keys?: (ground: Ground) => () => string
   /** Gives the operation that is repeated, each time with the next key. */
-  operation(setting: Setting): (key: string) => Promise<unknown>
+  operation(ground: Ground): (key: string) => Promise<unknown>
 }
 
 const noKey = () => ''
 
 /** A scenario as one side of a comparison. */
-export function contenderOf(scenario: Scenario, setting: Setting, concurrency: number): Contender {
-  const draw = scenario.keys?.(setting) ?? noKey
-  return repeating(scenario.id, concurrency, draw, scenario.operation(setting))
+export function contenderOf<Ground>(
+  scenario: Scenario<Ground>,
+  ground: Ground,
+  concurrency: number,
+): Contender {
+  const draw = scenario.keys?.(ground) ?? noKey
+  return repeating(scenario.id, concurrency, draw, scenario.operation(ground))
+}
+
+/** One key after the other, so that two attempts of one key are never under way together and share nothing. */
+export function cycle(keys: readonly string[]): () => string {
+  let next = 0
+  return () => {
+    const key = keys[next % keys.length]
+    next += 1
+    if (key === undefined) throw new Error('there are no finished keys')
+    return key
+  }
+}
+
+/** A replay that is none would measure something else. */
+export async function replayed(answer: Promise<{ replayed: boolean }>): Promise<void> {
+  if (!(await answer).replayed) throw new Error('the work ran where a replay was to be measured')
 }

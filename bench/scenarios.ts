@@ -1,25 +1,9 @@
 /**
  * The scenarios. To add one, write it here with the id of its bare way in `against`: rounds, counts, table and `--only` follow.
  */
-import { textKey, uuidKey } from './keys.js'
-import type { Scenario, Setting } from './scenario.js'
+import { finishedKeys, textKey, uuidKey } from './keys.js'
+import { cycle, replayed, type Scenario, type Setting } from './scenario.js'
 import { inTransaction, order, placeBareOrder, placeOrder, placeOrderJs, replyOf, scope } from './work.js'
-
-/** One key after the other, so that two attempts of one key are never under way together and share nothing. */
-function cycle(keys: readonly string[]): () => string {
-  let next = 0
-  return () => {
-    const key = keys[next % keys.length]
-    next += 1
-    if (key === undefined) throw new Error('there are no finished keys')
-    return key
-  }
-}
-
-/** A replay that is none would measure something else. */
-async function replayed(answer: Promise<{ replayed: boolean }>): Promise<void> {
-  if (!(await answer).replayed) throw new Error('the work ran where a replay was to be measured')
-}
 
 const orders: readonly Scenario[] = [
   {
@@ -106,6 +90,10 @@ function mostlyCached({ cachedKeys, finished }: Setting): () => string {
 
 const select = 'select key, scope, reply from bench.replies where key = $1 and scope = $2'
 
+export function readReply(pool: Setting['pool'], key: string) {
+  return pool.query({ name: 'bench_select', text: select, values: [key, scope] })
+}
+
 function replays(id: string, title: string, keysOf: (setting: Setting) => readonly string[]): Scenario[] {
   const keys = (setting: Setting) => cycle(keysOf(setting))
   return [
@@ -140,7 +128,7 @@ const reads: readonly Scenario[] = [
     operation:
       ({ pool }) =>
       (key) =>
-        pool.query({ name: 'bench_select', text: select, values: [key, scope] }),
+        readReply(pool, key),
   },
   {
     id: 'replay-retry',
@@ -168,17 +156,18 @@ const reads: readonly Scenario[] = [
 
 export const scenarios: readonly Scenario[] = [...orders, ...ordersJs, ...reads]
 
-/** Finishes the keys that are replayed, and gives the bare SELECT as many rows. */
+/** Finishes the keys that are replayed. */
 export async function finishKeys(setting: Setting, count: number): Promise<string[]> {
-  const keys = Array.from({ length: count }, uuidKey)
-  const left = keys.values()
-  const worker = async () => {
-    for (const key of left) await inTransaction(setting.safe, key)
-  }
-  await Promise.all(Array.from({ length: 8 }, worker))
-  await setting.pool.query(
-    'insert into bench.replies select key, $2, $3 from unnest($1::text[]) as finished (key)',
-    [keys, scope, JSON.stringify(replyOf('123456'))],
-  )
+  const keys = await finishedKeys(count, (key) => inTransaction(setting.safe, key))
+  await keepReplies(setting.pool, keys)
   return keys
+}
+
+/** Gives the bare SELECT a row for each of the keys. */
+export async function keepReplies(pool: Setting['pool'], keys: readonly string[]): Promise<void> {
+  await pool.query('insert into bench.replies select key, $2, $3 from unnest($1::text[]) as finished (key)', [
+    keys,
+    scope,
+    JSON.stringify(replyOf('123456')),
+  ])
 }
