@@ -66,9 +66,13 @@ export interface SqliteStore<Tx> extends Store<Tx> {
  *
  * @example
  * ```ts
- * const store = sqlite({ open: () => new Database('orders.db') })
- * await store.migrate()
- * const safe = retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
+ * import { type BetterSqlite3, sqlite } from 'retrysafe/sqlite'
+ * // Opens the file: `() => new Database('orders.db')`, say.
+ * const safeOn = async (open: () => BetterSqlite3) => {
+ *   const store = sqlite({ open })
+ *   await store.migrate()
+ *   return retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
+ * }
  * ```
  */
 export function sqlite<Db extends SqliteHandle>(db: Db, options?: SqliteOptions): SqliteStore<Db>

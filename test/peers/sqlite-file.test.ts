@@ -1,6 +1,7 @@
 /** One file and many writers: other processes, killed ones, and nothing of SQLite's own words for it reaches a caller. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { statements } from '../../dist/stores/sqlite/statements.js'
 import { isRetrysafeError, retrysafe, type SqliteStore, sqlite } from '../processes/own-sqlite.js'
 import { until } from '../setup/until.js'
 import type { Order } from './processes/sqlite-rival.js'
@@ -206,4 +207,16 @@ test('a sweep goes in small transactions, and others write in between', async ()
   }
   expect(await sweep).toBe(1000)
   expect(written).toBeGreaterThan(3)
+})
+
+test('the sweeper and the operator find their records by an index', () => {
+  const db = file.connect()
+  const plan = (text: string) => {
+    const values = Object.fromEntries([...text.matchAll(/:(\w+)/g)].map(([, name]) => [name, 1]))
+    const steps = db.prepare<[object], { detail: string }>(`explain query plan ${text}`).all(values)
+    return steps.map(({ detail }) => detail).join('; ')
+  }
+  expect(plan(statements.sweep)).toContain('USING INDEX retrysafe_intent_sweep')
+  expect(plan(statements.list('state in (4, 5) and state in (4)'))).toContain('retrysafe_intent_operator')
+  expect(plan(statements.lookUp)).toMatch(/SEARCH .* USING INDEX .*\(key=\? AND scope=\?\)/)
 })

@@ -155,6 +155,32 @@ test('a transaction that the program has open is waited for, and never written i
   expect([file.effects('theirs'), file.effects('mine')]).toEqual([0, 2])
 })
 
+test('an iterator that the work leaves open keeps no transaction open', async () => {
+  write('a')
+  write('b')
+  const safe = retrysafe({ store })
+  const left: IterableIterator<unknown>[] = []
+  const look = () => {
+    write('k')
+    const rows = db.prepare('select key from effect').iterate()
+    rows.next()
+    left.push(rows)
+  }
+  await expect(safe.transaction({ scope, key: 'k' }, look)).rejects.toThrow(/busy executing/)
+  expect(db.inTransaction).toBe(false)
+  const failed = safe.transaction({ scope, key: 'l' }, () => {
+    look()
+    throw new Error('the work failed')
+  })
+  for (let turns = 0; turns < 50; turns += 1) await turn()
+  // The first is still open: it is waited for, as any use of the connection by somebody else.
+  expect(left.length).toBe(1)
+  left[0]?.return?.()
+  await expect(failed).rejects.toThrow('the work failed')
+  left[1]?.return?.()
+  expect([db.inTransaction, file.effects('k')]).toEqual([false, 0])
+})
+
 test('the settings of the connection are as they were', async () => {
   const settings = () => ['busy_timeout', 'synchronous'].map((name) => db.pragma(name, { simple: true }))
   const safe = retrysafe({ store })

@@ -6,7 +6,7 @@
  */
 import type { OpenTransaction, Save, SaveAnswer, SeenRecord } from '../../store.js'
 import type { Connection } from './connection.js'
-import { isUnclear, ofStore } from './faults.js'
+import { isTaken, isUnclear, ofStore } from './faults.js'
 import { type Guarded, guardTx } from './guard.js'
 import { integerIn } from './rows.js'
 import { statements } from './statements.js'
@@ -61,7 +61,13 @@ export function openTransaction<Tx>(
 
   function settle(): void {
     guarded.close()
-    if (!turn.isOver()) changed ||= changesOn(connection) !== before
+    if (turn.isOver()) return
+    try {
+      changed ||= changesOn(connection) !== before
+    } catch {
+      // An iterator that was left open on a shared connection: the save will say so.
+      changed = true
+    }
   }
 
   function end(): void {
@@ -82,7 +88,7 @@ export function openTransaction<Tx>(
       if (wish.undoWork) connection.exec(statements.rollbackToClaim)
       connection.exec(statements.releaseClaim)
     } catch (error) {
-      return ended({ kind: 'aborted', error })
+      return ended({ kind: isTaken(error) ? 'rolledBack' : 'aborted', error })
     }
     try {
       if (!ending.write(wish)) return ended({ kind: ending.zeroRows })

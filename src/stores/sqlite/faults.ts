@@ -38,10 +38,17 @@ export function occupiedError(): Error {
   return Object.assign(new Error(text), { [occupied]: true })
 }
 
-/** Whether a rival has the file, or a shared connection, so that trying again is all there is to do. */
+/** Whether a rival has the file. */
 export function isBusy(error: unknown): boolean {
-  if (typeof error === 'object' && error !== null && occupied in error) return true
   return busy.has(codeOf(error) ?? '')
+}
+
+/** Whether trying again later is all there is to do: a rival has the file, or somebody else of the program is about something on the connection. */
+export function isTaken(error: unknown): boolean {
+  if (typeof error === 'object' && error !== null && occupied in error) return true
+  // An iterator that is open somewhere: better-sqlite3 then refuses every statement that could write.
+  if (error instanceof TypeError && error.message.includes('busy executing a query')) return true
+  return isBusy(error)
 }
 
 /** Whether nobody can tell what became of a COMMIT that failed so: the disk may hold it all the same. */

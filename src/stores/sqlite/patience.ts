@@ -1,7 +1,7 @@
 /** Waiting for the file by timer, outside of SQLite: the event loop goes on meanwhile (rule 37). */
 import { setTimeout } from 'node:timers/promises'
 import { fail } from '../../errors.js'
-import { explained, isBusy } from './faults.js'
+import { explained, isTaken } from './faults.js'
 
 /**
  * Longest pause between two tries, in ms: a try costs some 10 µs, one waiter of each process makes them, and a process that has much to write
@@ -39,7 +39,7 @@ export async function whenFree<T>(run: () => T, limitMs: number): Promise<T> {
     try {
       return run()
     } catch (error) {
-      if (!isBusy(error)) throw explained(error)
+      if (!isTaken(error)) throw explained(error)
       if (performance.now() >= until) {
         const detail = `the database file was busy for ${limitMs} ms`
         throw fail('STORE_UNAVAILABLE', { detail, cause: error })

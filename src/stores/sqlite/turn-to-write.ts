@@ -25,10 +25,7 @@ export async function beginWriting(context: Context): Promise<Turn> {
     // On a fresh turn of the event loop nothing is left that was to run before us: until the loop turns again, only what we start runs.
     if (source.shared) await new Promise((resume) => setImmediate(resume))
     const { connection, restore } = await whenFree(() => begun(context), limitMs)
-    return turnOf(context, connection, () => {
-      restore()
-      leave()
-    })
+    return turnOf(context, connection, { restore, leave })
   } catch (error) {
     leave()
     throw error
@@ -52,7 +49,11 @@ function begun(context: Context): { connection: Connection; restore(): void } {
   }
 }
 
-function turnOf({ source }: Context, connection: Connection, leave: () => void): Turn {
+function turnOf(
+  { source }: Context,
+  connection: Connection,
+  behind: { restore(): void; leave(): void },
+): Turn {
   let over = false
   let listener: ((because: RetrysafeError) => void) | undefined
 
@@ -61,10 +62,12 @@ function turnOf({ source }: Context, connection: Connection, leave: () => void):
     over = true
     try {
       undo(connection)
-    } finally {
+      behind.restore()
       source.give(connection)
-      leave()
+    } catch {
+      // A connection that cannot be rolled back or closed is broken; its transaction ends with it, and the next one needs the turn.
     }
+    behind.leave()
   }
 
   /** A tick that is asked for in a microtask comes when no microtask is left, and before anything else of the program. */

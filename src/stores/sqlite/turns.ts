@@ -54,7 +54,26 @@ function together<T>(connection: Connection, run: (connection: Connection) => T)
 
 /** Rolls back whatever is open; SQLite itself may have done so already, after a full disk say. */
 export function undo(connection: Connection): void {
-  if (connection.inTransaction()) connection.exec(statements.rollback)
+  if (connection.inTransaction()) insist(connection, statements.rollback)
+}
+
+/**
+ * Runs what has to be run at the end. better-sqlite3 refuses it while an iterator is open that the work has left behind; SQLite does not, and the iterator
+ * fails at its next step.
+ */
+function insist(connection: Connection, text: string): void {
+  try {
+    connection.exec(text)
+  } catch (error) {
+    const { handle } = connection
+    if (!('unsafeMode' in handle) || typeof handle.unsafeMode !== 'function') throw error
+    handle.unsafeMode(true)
+    try {
+      connection.exec(text)
+    } finally {
+      handle.unsafeMode(false)
+    }
+  }
 }
 
 function durably<T>(context: Context, connection: Connection, run: () => T): T {
@@ -72,5 +91,5 @@ export function raiseSync({ source, synced }: Context, connection: Connection): 
   const before = connection.pragma('main.synchronous')
   if (before >= fullSync) return () => undefined
   connection.exec('pragma main.synchronous = full')
-  return () => connection.exec(`pragma main.synchronous = ${before}`)
+  return () => insist(connection, `pragma main.synchronous = ${before}`)
 }
