@@ -65,7 +65,12 @@ const leastUnfinishedMs = 60 * 60_000
  */
 export function redis(client: RedisHandle, options: RedisOptions = {}): RedisStore {
   const { prefix, unfinishedRetainMs, answerTimeoutMs, survivesCrash } = checked(options)
-  const ledger = { redis: patient(driverFor(client), answerTimeoutMs), prefix, unfinishedRetainMs }
+  const ledger = {
+    redis: patient(driverFor(client), answerTimeoutMs),
+    prefix,
+    unfinishedRetainMs,
+    answerTimeoutMs,
+  }
   return {
     name: 'redis',
     guarantees: { atomicWithEffect: false, survivesCrash, fenced: true },

@@ -1,8 +1,9 @@
 /** What a Redis does to its users: it forgets scripts and records, stops, hangs and fills up. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fingerprintOfValue } from '../../dist/fingerprint.js'
 import { isRetrysafeError, retrysafe } from '../../dist/index.js'
+import { scripts } from '../../dist/stores/redis/scripts.js'
 import type { RedisStore } from '../../dist/stores/redis.js'
 import { redisProgram } from '../../servers/redis.js'
 import { until } from '../setup/until.js'
@@ -253,6 +254,45 @@ describe.skipIf(reason !== undefined).each(['ioredis', 'node-redis'] as const)(
       expect(await store.complete({ ...request, outcome, retainMs: minuteMs })).toBe(true)
       await safe.close()
       proxy.close()
+      await bench.close()
+    })
+
+    test('that stands still leaves no claim behind which nobody waits for any more', async () => {
+      const bench = await openBench(client)
+      const proxy = await openRedisProxy(bench.ports[0] ?? 0)
+      const store = await bench.store(client, { answerTimeoutMs: 200 }, proxy.port)
+      const safe = retrysafe({ store, onOwnerLost: 'unknown' })
+      // Shows the server's clock, which is what a claim that comes too late is told by.
+      await safe.run(intentOf(), async () => 'before')
+      const intents = Array.from({ length: 5 }, () => intentOf())
+      proxy.standStill()
+      const refused = await Promise.allSettled(intents.map((intent) => safe.run(intent, async () => 'never')))
+      expect(refused.map(({ status }) => status)).toEqual(intents.map(() => 'rejected'))
+      // Past the last instant by the server's clock.
+      const until2 = Date.now() + 3000
+      await until(() => Date.now() > until2)
+      const sent = proxy.sent(scripts.claim.sha)
+      proxy.goOn()
+      await until(() => proxy.sent(scripts.claim.sha) >= sent + intents.length)
+      const answers = await Promise.all(
+        intents.map((intent) => insist(() => safe.run(intent, async () => 'after'), new Set())),
+      )
+      expect(answers).toEqual(intents.map(() => ({ value: 'after', replayed: false })))
+      await safe.close()
+      proxy.close()
+      await bench.close()
+    })
+
+    test('to a server whose clock jumps ahead still claims', async () => {
+      const bench = await openBench(client)
+      const store = await bench.store(client)
+      expect((await store.claim(claimOf(fresh()))).claimed).toBe(true)
+      // As good as a jump of the server: what is reckoned from is behind by an hour.
+      const now = performance.now.bind(performance)
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() - 60 * minuteMs)
+      const claims = await Promise.all([store.claim(claimOf(fresh())), store.claim(claimOf(fresh()))])
+      clock.mockRestore()
+      expect(claims.map(({ claimed }) => claimed)).toEqual([true, true])
       await bench.close()
     })
 

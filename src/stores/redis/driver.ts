@@ -37,7 +37,7 @@ export interface Redis {
 
 /**
  * Puts the limit around a driver: both clients keep a command for as long as there is no connection, and node-redis for ever (rule 17). What did not
- * answer in time may still be carried out when the connection is back; every script is conditional, so that is a lost answer and nothing worse.
+ * answer in time may still be carried out when the connection is back; every script is conditional, so that is a lost answer and nothing worse, and a claim is not (patience.ts).
  */
 export function patient(driver: Driver, limitMs: number): Redis {
   const within = (givenMs: number): Pick<Redis, 'run'> => ({

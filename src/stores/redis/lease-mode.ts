@@ -1,8 +1,9 @@
 /** The functions of lease mode: each ONE script on the one key of a record, conditional on the owner token (rule 3). */
 import { randomBytes } from 'node:crypto'
 import { fail } from '../../errors.js'
-import type { Renewal, Store } from '../../store.js'
+import type { ClaimAnswer, ClaimRequest, Renewal, Store } from '../../store.js'
 import type { Redis } from './driver.js'
+import { patienceOf } from './patience.js'
 import { base64, latestMs, nameOf, seenRecord, wholeMs } from './record.js'
 import { scripts } from './scripts.js'
 
@@ -15,11 +16,15 @@ const pastMs = 10 * 60_000
 /** The least time a renewal may take, in ms; else a third of the shortest lease, after which the next renewal is due. */
 const leastPatienceMs = 1000
 
+/** The second follows at once where the clock has jumped, or is another server's of the cluster: the answer to the first has shown what it is. */
+const claimTries = 2
+
 /** Where records are, and how long an unfinished one is remembered. */
 export interface Ledger {
   readonly redis: Redis
   readonly prefix: string
   readonly unfinishedRetainMs: number
+  readonly answerTimeoutMs: number
 }
 
 /** What a script answered: a word first. */
@@ -28,23 +33,16 @@ type Answer = readonly string[]
 type LeaseMode = Pick<Store, 'claim' | 'takeOver' | 'abandon' | 'renew' | 'complete' | 'release' | 'find'>
 
 export function leaseMode(ledger: Ledger): LeaseMode {
-  const { redis, prefix } = ledger
+  const { redis, prefix, answerTimeoutMs } = ledger
+  const patience = patienceOf(answerTimeoutMs)
   const { running, settled, unfinished } = expiries(ledger)
   return {
-    claim: async ({ identity, owner, fingerprint, leaseMs, callerNowMs }) => {
-      const values = [owner, base64(fingerprint), wholeMs(leaseMs), running(leaseMs)]
-      const answer = await redis.run(scripts.claim, nameOf(prefix, identity), ...values)
-      const seen = seenIn(answer, callerNowMs)
-      const mine = seen.state === 'running' && seen.owner === owner
-      // Ours although it was there: the answer to the claim was lost, and it was sent again (rule 2).
-      if (answer[0] === 'written' || mine)
-        return { claimed: true, generation: seen.generation, attempts: seen.attempts }
-      return { claimed: false, seen }
-    },
+    claim,
     takeOver: async ({ identity, owner, fingerprint, leaseMs, callerNowMs, seen }) => {
       const claim = [owner, base64(fingerprint), wholeMs(leaseMs), running(leaseMs)]
       const guard = [seen.owner, String(seen.generation), String(latestMs(callerNowMs))]
-      const answer = await redis.run(scripts.takeOver, nameOf(prefix, identity), ...claim, ...guard)
+      const last = String(patience.lastInstantMs())
+      const answer = await redis.run(scripts.takeOver, nameOf(prefix, identity), ...claim, ...guard, last)
       if (!wrote(answer)) return undefined
       return { generation: Number(answer[1]), attempts: Number(answer[2]) }
     },
@@ -65,6 +63,28 @@ export function leaseMode(ledger: Ledger): LeaseMode {
       const answer = await redis.run(scripts.find, nameOf(prefix, identity))
       return answer[0] === 'refused' ? undefined : seenIn(answer, callerNowMs)
     },
+  }
+
+  async function claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    const { identity, owner, fingerprint, leaseMs, callerNowMs } = request
+    const values = [owner, base64(fingerprint), wholeMs(leaseMs), running(leaseMs)]
+    for (let tries = 0; tries < claimTries; tries += 1) {
+      const sentAt = performance.now()
+      const answer = await redis.run(
+        scripts.claim,
+        nameOf(prefix, identity),
+        ...values,
+        String(patience.lastInstantMs()),
+      )
+      patience.note(Number(answer[2]), sentAt)
+      if (answer[0] === 'late') continue
+      const seen = seenIn(answer, callerNowMs)
+      const mine = seen.state === 'running' && seen.owner === owner
+      // Ours although it was there: the answer to the claim was lost, and it was sent again (rule 2).
+      if (answer[0] !== 'written' && !mine) return { claimed: false, seen }
+      return { claimed: true, generation: seen.generation, attempts: seen.attempts }
+    }
+    throw new Error('Redis took the claim for one that came too late')
   }
 
   async function renew(renewals: readonly Renewal[]): Promise<readonly (boolean | undefined)[]> {

@@ -62,12 +62,13 @@ const byStepsMs = `steps == '-' and ARGV[4] or ARGV[5]`
 
 export const scripts = {
   claim: script(
-    `-- KEYS: the record. ARGV: owner, fingerprint, lease in ms, expiry in ms.
--- Answers {'written' | 'seen', the record, the clock in ms}.`,
+    `-- KEYS: the record. ARGV: owner, fingerprint, lease in ms, expiry in ms, the last instant at which anybody waits for it.
+-- Answers {'written' | 'seen', the record, the clock in ms} or {'late', nothing, the clock in ms}.`,
     clock,
     save,
     `
 if value then return {'seen', value, now} end
+if nowMs > tonumber(ARGV[5]) then return {'late', '', now} end
 value = save('running', micros, 1, nowMs + ARGV[3], ARGV[1], ARGV[1], ARGV[2], '-', '-', ARGV[4])
 return {'written', value, now}`,
   ),
@@ -92,7 +93,8 @@ return {'seen', (head or '') .. '-', now}`,
 
   /** Keeps steps, but for a record that was done: past its retention the intent is a new one, and so is its count (rule 5). */
   takeOver: script(
-    `-- KEYS: the record. ARGV: owner, fingerprint, lease in ms, expiry in ms, owner seen, generation seen, latest instant that retention may be judged by.
+    `-- KEYS: the record. ARGV: owner, fingerprint, lease in ms, expiry in ms, owner seen, generation seen, latest instant that retention may be judged by,
+-- the last instant at which anybody waits for it.
 -- Answers {'written', generation, attempts}, {'refused'} or {'corrupt'}.`,
     clock,
     save,
@@ -101,7 +103,7 @@ return {'seen', (head or '') .. '-', now}`,
     `
 local over = state == 'released' or (state == 'running' and endsMs <= nowMs)
   or (state == 'done' and endsMs <= math.min(nowMs, tonumber(ARGV[7])))
-if not (over and owner == ARGV[5] and generation == ARGV[6]) then return {'refused'} end
+if not (over and owner == ARGV[5] and generation == ARGV[6] and nowMs <= tonumber(ARGV[8])) then return {'refused'} end
 generation = string.format('%.0f', math.max(generation + 1, micros))
 attempts = state == 'done' and '1' or string.format('%.0f', attempts + 1)
 steps = state == 'done' and '-' or steps
