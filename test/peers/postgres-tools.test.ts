@@ -13,13 +13,14 @@ import {
   withFaults,
 } from '../../dist/testing/index.js'
 import { type FreshDatabase, freshDatabase } from '../setup/database.js'
+import { until } from '../setup/until.js'
 import type { ToolClient } from './processes/tools/client.js'
 import { everyTool } from './processes/tools/tools.js'
 
 /** A scope whose records the table refuses. */
 const unreadable = 'a-tenant-that-nobody-may-read'
 
-describe.each(everyTool)('%s', (_, open) => {
+describe.each(everyTool)('%s', (name, open) => {
   let database: FreshDatabase
   let admin: pg.Pool
   let client: ToolClient
@@ -210,6 +211,32 @@ describe.each(everyTool)('%s', (_, open) => {
       expect(retry).toEqual({ value: 'placed', replayed: false })
       expect(await effects()).toBe(1)
     })
+  })
+
+  test('a server that goes away under the work ends the attempt, and not the process', async () => {
+    const kill = `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction'`
+    const attempt = () =>
+      safe.transaction(intent(), async ({ tx, signal }) => {
+        await client.insert(tx, effect())
+        if (killed) return
+        killed = true
+        await admin.query(kill)
+        // A statement that meets the end of its connection in the same moment ends the process: 3.4 writes to a socket that is gone.
+        if (name.includes('postgres.js')) await until(() => signal.aborted)
+        await client.insert(tx, effect())
+      })
+    let killed = false
+    await expect(attempt()).rejects.toThrow()
+    expect([await effects(), await count('retrysafe.intent')]).toEqual([0, 0])
+    // Tools give the dead connection back, and find out with the next one who takes it.
+    await until(() =>
+      attempt().then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(await effects()).toBe(1)
   })
 
   test.each(['transaction', 'run'] as const)('what fails in %s quotes no row of ours', async (mode) => {

@@ -56,7 +56,7 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
   let committed = false
   return {
     flight: (calls) => oneByOne(calls, run),
-    guard: () => viewOf(taken().tx, tool.seal),
+    guard: () => viewOf(taken().tx, { seal: tool.seal, lost: taken().lost }),
     lost: () => open?.lost(),
     onLost: (listener) => taken().onLost(listener),
     release: giveUp,
@@ -141,12 +141,18 @@ async function openTransaction<Tx>(tool: SqlTool<Tx>): Promise<ToolTransaction<T
 
   async function end(how: 'commit' | 'rollback'): Promise<Result> {
     told ??= how
-    settle(told)
+    if (!isClosed(cause)) settle(told)
     if (how === 'commit') await ended
     // Whatever the tool makes of it: what was not committed is not there.
     else await ended.catch(() => undefined)
     return { rows: [], tag: how.toUpperCase() }
   }
+}
+
+/** Told of an end, postgres.js would send ROLLBACK to a socket that is gone, and that ends the process. */
+function isClosed(cause: unknown): boolean {
+  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return false
+  return cause.code === 'CONNECTION_CLOSED'
 }
 
 async function oneByOne(calls: readonly Call[], run: (asked: Call) => Promise<Result>): Promise<Flown> {

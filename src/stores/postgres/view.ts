@@ -11,14 +11,18 @@ import type { Guarded } from './driver.js'
 
 type Target = object & Partial<Record<PropertyKey, unknown>>
 
-/** Makes a transaction ask before it sends a statement; asking throws once the attempt is over. */
-export type Seal<Tx> = (tx: Tx, ask: () => void) => Tx
+interface Watched<Tx> {
+  /** Makes a transaction ask before it sends a statement; asking throws once the attempt is over. */
+  readonly seal?: ((tx: Tx, ask: () => void) => Tx) | undefined
+  /** Why the transaction ended before it was told to: what is sent then is no part of it. */
+  readonly lost?: () => unknown
+}
 
-export function viewOf<Tx>(tx: Tx, seal: Seal<Tx> = (real) => real): Guarded<Tx> {
+export function viewOf<Tx>(tx: Tx, { seal, lost }: Watched<Tx> = {}): Guarded<Tx> {
   const pending = new Set<Promise<unknown>>()
   let settled = false
   let used = false
-  const sealed = seal(tx, use)
+  const sealed = seal === undefined ? tx : seal(tx, use)
   return { tx: watch(sealed), used: () => used, settle, between: (run) => run() }
 
   async function settle(): Promise<void> {
@@ -29,6 +33,8 @@ export function viewOf<Tx>(tx: Tx, seal: Seal<Tx> = (real) => real): Guarded<Tx>
 
   function use(): void {
     if (settled) throw fail('ATTEMPT_SETTLED')
+    const cause = lost?.()
+    if (cause !== undefined) throw fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' })
     used = true
   }
 

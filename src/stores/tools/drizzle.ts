@@ -38,6 +38,7 @@ export function drizzle(handle: unknown): KnownTool | undefined {
   const kinds = kindsOf(db)
   // A transaction is a database as well.
   if (kinds.length === 0 || kinds.some((name) => name.endsWith('Transaction'))) return undefined
+  if (isPool(db.$client)) listen(db.$client)
   /** Set while a statement of ours is prepared, which is not asked for. */
   let ours = false
   return known<Real>(
@@ -70,6 +71,29 @@ export function drizzle(handle: unknown): KnownTool | undefined {
       })
     return tx
   }
+}
+
+interface Pool {
+  on(event: 'error', listener: () => void): unknown
+  on(event: 'connect', listener: (client: Pool) => void): unknown
+}
+
+function isPool(client: object | undefined): client is object & Pool {
+  return hasFunctions(client, ['connect', 'on']) && 'totalCount' in client
+}
+
+const ignore = () => undefined
+const listened = new WeakSet<object>()
+
+/**
+ * Drizzle listens to no client that is checked out, and node-postgres ends the process when the server of such a client goes away (rule 21). Those
+ * that were connected before cannot be reached.
+ */
+function listen(pool: object & Pool): void {
+  if (listened.has(pool)) return
+  listened.add(pool)
+  pool.on('error', ignore)
+  pool.on('connect', (client) => client.on('error', ignore))
 }
 
 /** A Client of node-postgres or of something like it: Drizzle begins on it whatever runs there. PGlite puts its transactions in a row. */

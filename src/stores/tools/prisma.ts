@@ -23,6 +23,8 @@ interface Real {
   $transaction<Value>(work: (tx: Real) => Promise<Value>, terms: object): Promise<Value>
   $queryRawUnsafe(text: string): PromiseLike<unknown>
   readonly _activeProvider?: string
+  /** What `@prisma/extension-read-replicas` adds: the client that asks no replica, which is late. */
+  $primary?(): Real
 }
 
 /**
@@ -34,7 +36,8 @@ const terms = { timeout: longestTimerMs, maxWait: longestTimerMs }
 export function prisma(handle: unknown): KnownTool | undefined {
   // The client inside a transaction has no `$connect`.
   if (!hasFunctions(handle, ['$transaction', '$queryRawUnsafe', '$connect'])) return undefined
-  const client = handle as unknown as Real
+  const given = handle as unknown as Real
+  const client = hasFunctions(handle, ['$primary']) ? (given.$primary?.() ?? given) : given
   return known<Real>('Prisma', client._activeProvider, {
     transaction: (work) => client.$transaction(work, terms),
     query: async (tx, text) => rowsOf(await (tx ?? client).$queryRawUnsafe(text)),

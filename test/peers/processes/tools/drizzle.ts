@@ -1,9 +1,9 @@
 /** Drizzle, over both of its drivers that are most used. */
+import pg from 'pg'
 import postgresJs from 'postgres'
 import { postgres } from '../../../processes/own-name.js'
 import { peer } from '../peer.js'
 import { connections, type ToolClient } from './client.js'
-import { poolOf } from './pool.js'
 
 const { bigint, pgTable, text } = await peer<typeof import('drizzle-orm/pg-core')>('drizzle-orm/pg-core')
 const overPool = await peer<typeof import('drizzle-orm/node-postgres')>('drizzle-orm/node-postgres')
@@ -40,7 +40,8 @@ function clientOf(db: OnPool | OnSql, end: () => Promise<unknown>): ToolClient {
 }
 
 export function drizzleOnPool(connectionString: string): ToolClient {
-  const pool = poolOf(connectionString)
+  // Nobody listens to it here: the store does.
+  const pool = new pg.Pool({ connectionString, max: connections, allowExitOnIdle: true })
   return clientOf(overPool.drizzle(pool), () => pool.end())
 }
 
