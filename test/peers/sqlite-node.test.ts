@@ -4,9 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { storeSuite } from '../processes/own-sqlite.js'
 import { nodeBinary } from './nodes.js'
-import { harnessFor, type Opening } from './processes/sqlite-store.js'
+import { casesFor, type Opening } from './processes/sqlite-store.js'
 import type { Ran } from './processes/sqlite-suite.js'
 
 const script = join(import.meta.dirname, '../../build/test/peers/processes/sqlite-suite.js')
@@ -40,10 +39,10 @@ describe.each([
 
   test('all cases were run', async () => {
     expect({ code: await ended, output }).toEqual({ code: 0, output: '' })
-    expect(told.size).toBeGreaterThan(shared ? 80 : 180)
+    expect(told.size).toBeGreaterThan(shared ? 110 : 180)
   })
 
-  for (const { name, rule, skip } of storeSuite(harnessFor(opening))) {
+  for (const { name, rule, skip } of casesFor(opening)) {
     const title = `rule ${rule}: ${name}`
     test.skipIf(skip !== undefined)(skip === undefined ? title : `${title} (skipped: ${skip})`, () => {
       expect(told.get(name)).toEqual({ name })

@@ -1,12 +1,10 @@
 /** One connection that the store shares with the rest of the program: nobody else ever writes into its transactions (rule 37). */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { idempotent } from '../../dist/http/fetch.js'
 import { reply } from '../../dist/index.js'
-import { isRetrysafeError, retrysafe, type SqliteStore, sqlite, storeSuite } from '../processes/own-sqlite.js'
-import { runSuite } from '../suites/run-suite.js'
-import { closeOutside, harnessFor, prepare } from './processes/sqlite-store.js'
+import { isRetrysafeError, retrysafe, type SqliteStore, sqlite } from '../processes/own-sqlite.js'
 import { type File, newFile } from './sqlite-room.js'
 
 type Db = ReturnType<File['connect']>
@@ -217,23 +215,4 @@ test('a handler over HTTP that only waits for what it has is synchronous enough'
   expect([first.status, await first.json()]).toEqual([201, { written: 1 }])
   expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
   expect(file.effects('over-http')).toBe(1)
-})
-
-describe('the races of the suite, whose work waits only for what is there', () => {
-  const races = newFile()
-  const opening = { ...races.opening, shared: true }
-
-  beforeAll(() => prepare(opening))
-
-  afterAll(async () => {
-    closeOutside()
-    await races.close()
-  })
-
-  const all = storeSuite({ ...harnessFor(opening), lacks: { idleTimeout: 'there is no server' } })
-  const chosen = all.filter(({ name }) =>
-    /concurrent attempts|attempts in .* among four processes|intents in/.test(name),
-  )
-  test('there are races', () => expect(chosen.length).toBeGreaterThan(20))
-  runSuite(chosen)
 })

@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe } from 'vitest'
-import { storeSuite } from '../processes/own-sqlite.js'
 import { runSuite } from '../suites/run-suite.js'
-import { closeOutside, harnessFor, prepare } from './processes/sqlite-store.js'
+import { casesFor, closeOutside, prepare } from './processes/sqlite-store.js'
 
 describe.each([{ shared: false }, { shared: true }])('better-sqlite3, shared: $shared', ({ shared }) => {
   const folder = mkdtempSync(join(tmpdir(), 'retrysafe-sqlite-'))
@@ -18,5 +17,5 @@ describe.each([{ shared: false }, { shared: true }])('better-sqlite3, shared: $s
     rmSync(folder, { recursive: true })
   })
 
-  runSuite(storeSuite(harnessFor(opening)))
+  runSuite(casesFor(opening))
 })

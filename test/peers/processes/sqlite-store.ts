@@ -13,6 +13,7 @@ import {
   type SqliteStore,
   type StoreHarness,
   sqlite,
+  storeSuite,
 } from '../../processes/own-sqlite.js'
 import { peer } from './peer.js'
 
@@ -145,8 +146,9 @@ export async function plant(
   outsideDb().prepare(`update retrysafe_intent set ${change} where key = ? and scope = ?`).run(key, scope)
 }
 
+const idleTimeout = 'there is no server that could end it: the connection goes with its process'
+
 export function harnessFor(opening: Opening): StoreHarness<Db> {
-  const noServer = 'there is no server that could end it: the connection goes with its process'
   return {
     open: () => open(opening),
     advance,
@@ -155,8 +157,7 @@ export function harnessFor(opening: Opening): StoreHarness<Db> {
     plant,
     oneWriter: true,
     lacks: {
-      idleTimeout: noServer,
-      // sqlite-shared.test.ts has work that is synchronous.
+      idleTimeout,
       ...(opening.shared && {
         transactions: 'between BEGIN and COMMIT nothing may be waited for on a shared connection',
       }),
@@ -166,6 +167,20 @@ export function harnessFor(opening: Opening): StoreHarness<Db> {
       data: opening,
     },
   }
+}
+
+/** Races whose work waits for nothing but promises that are there already: what a shared connection can run as well. */
+const ofOneBreath = /concurrent attempts|attempts in .* among four processes|intents in/
+
+export function casesFor(opening: Opening): ReturnType<typeof storeSuite> {
+  const harness = harnessFor(opening)
+  const cases = storeSuite(harness)
+  if (!opening.shared) return cases
+  const races = storeSuite({ ...harness, lacks: { idleTimeout } }).filter(({ name }) =>
+    ofOneBreath.test(name),
+  )
+  const names = new Set(races.map(({ name }) => name))
+  return [...cases.filter(({ name }) => !names.has(name)), ...races]
 }
 
 /** This file is loaded from its source by vitest, and from `build/` by the processes. */

@@ -1,6 +1,5 @@
 /** Runs the store suite on `node:sqlite` in a Node that has it, without a test runner: told by its channel, case by case. */
-import { storeSuite } from '../../processes/own-sqlite.js'
-import { closeOutside, harnessFor, type Opening, prepare } from './sqlite-store.js'
+import { casesFor, closeOutside, type Opening, prepare } from './sqlite-store.js'
 
 /** What is sent for each case. */
 export interface Ran {
@@ -10,7 +9,7 @@ export interface Ran {
 
 process.on('message', async (opening: Opening) => {
   await prepare(opening)
-  for (const { name, skip, run } of storeSuite(harnessFor(opening))) {
+  for (const { name, skip, run } of casesFor(opening)) {
     if (skip !== undefined) continue
     const failure = await run().then(
       () => undefined,
