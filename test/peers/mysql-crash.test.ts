@@ -1,6 +1,7 @@
 /** What is left when the server, the client's process or one answer is lost (rules 2, 10, 17 and 21). */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createPool as createMariadbPool } from 'mariadb'
 import { createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { retrysafe } from '../../dist/index.js'
@@ -62,6 +63,46 @@ describe.skipIf(noMariadb !== undefined)('losses on MariaDB', () => {
     await bench.server.start()
     const ends = await Promise.all(Array.from({ length: 8 }, () => attempt(store, freshKey())))
     expect(new Set(ends)).toEqual(new Set(['committed']))
+  })
+
+  test('the connector of MariaDB outlives a server that is killed, as the process does', async () => {
+    const { hostname, port } = new URL(bench.url)
+    const pool = createMariadbPool({
+      host: hostname,
+      port: Number(port),
+      user: 'root',
+      database: 'app',
+      connectionLimit: 3,
+      acquireTimeout: 1000,
+    })
+    const store = mysql(pool)
+    const [key, done] = [freshKey(), freshKey()]
+    const attemptOver = async (one: string) => {
+      const open = await store.transactions.begin(beginRequest(one))
+      if (!open.granted || open.seen?.live) {
+        await open.rollback()
+        return open.seen?.state ?? 'held'
+      }
+      await open.tx.query('insert into effect (`key`) values (?)', [one])
+      return (await open.save(wish)).kind
+    }
+    expect(await attemptOver(done)).toBe('committed')
+    const open = await store.transactions.begin(beginRequest(key))
+    await open.tx.query('insert into effect (`key`) values (?)', [key])
+    let lost = false
+    open.onLost(() => {
+      lost = true
+    })
+    await bench.server.kill()
+    await until(() => lost, 'the loss')
+    expect((await open.save(wish)).kind).toBe('rolledBack')
+    await expect(attemptOver(key)).rejects.toThrow()
+    await bench.server.start()
+    await until(async () => (await attemptOver(key).catch(() => '')) !== '', 'the pool to connect again')
+    expect(await attemptOver(key)).toBe('done')
+    expect(await attemptOver(done)).toBe('done')
+    expect(await bench.effects(key)).toBe(1)
+    await pool.end()
   })
 
   test.each(['transaction', 'lease'])(

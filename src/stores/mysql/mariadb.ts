@@ -32,7 +32,15 @@ export function isMariadb(handle: unknown): handle is MariadbPool {
 const ignore = () => undefined
 const directly: Sending = (run) => run()
 
+const listened = new WeakSet<object>()
+
 export function mariadb<Tx>(pool: MariadbPool): Driver<Tx> {
+  // A pool that cannot connect emits `error`, and without a listener that ends the process. It tries again by itself, and whoever waits for a connection is told, so there is
+  // nothing to do but to be there. Once per pool: stores may share one. The event is not in its types.
+  if (!listened.has(pool) && 'on' in pool && typeof pool.on === 'function') {
+    listened.add(pool)
+    pool.on('error', ignore)
+  }
   return {
     acquire: async () => {
       const line = await pool.getConnection()
