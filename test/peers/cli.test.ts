@@ -8,6 +8,7 @@ import type { Finding } from '../../dist/index.js'
 import { mariadbProgram, startMariadb } from '../../servers/mariadb.js'
 import { redisProgram, startRedis } from '../../servers/redis.js'
 import { type Ran, retrysafe } from '../cli/run.js'
+import { read } from '../docs/blocks.js'
 import { claimRequest, freshKey } from '../postgres/harness.js'
 import { until } from '../setup/until.js'
 import { missing } from './debian.js'
@@ -92,6 +93,8 @@ describe.each(kinds)('$store by URL over $driver', (kind) => {
       const { store, findings } = json<{ store: string; findings: readonly Finding[] }>()
       expect([code, store]).toEqual([0, kind.store])
       expect(findings.filter(({ level }) => level === 'error')).toEqual([])
+      const page = read('docs/cli.md')
+      expect(findings.map(({ id }) => id).filter((id) => !page.includes(`\`${id}\``))).toEqual([])
     })
 
     test('a doctor counts what waits, and names no key', async () => {
