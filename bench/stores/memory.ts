@@ -41,7 +41,6 @@ async function openMemory(): Promise<Subject> {
 
 export const memoryBench: StoreBench = {
   id: 'memory',
-  peers: [],
-  clients: [{ id: 'memory', open: openMemory }],
+  clients: [{ id: 'memory', peers: [], open: openMemory }],
   start: async () => ({ at: '', what: 'memory', stop: async () => undefined }),
 }

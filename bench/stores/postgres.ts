@@ -34,10 +34,9 @@ async function openPostgresJs(at: string, connections: number): Promise<Subject>
 
 export const postgresBench: StoreBench = {
   id: 'postgres',
-  peers: [],
   clients: [
-    { id: 'node-postgres', open: openNodePostgres },
-    { id: 'postgres-js', open: openPostgresJs },
+    { id: 'node-postgres', peers: [], open: openNodePostgres },
+    { id: 'postgres-js', peers: [], open: openPostgresJs },
   ],
   start,
 }

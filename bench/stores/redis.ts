@@ -97,11 +97,11 @@ function over({ handle, push, set, get, end }: Commands): Subject {
 
 export const redisBench: StoreBench = {
   id: 'redis',
-  peers: ['ioredis', 'redis'],
   program: { path: redisProgram, debian: 'redis-server' },
   clients: [
-    { id: 'ioredis', open: openIoredis },
-    { id: 'node-redis', open: openNodeRedis },
+    { id: 'ioredis', peers: ['ioredis'], open: openIoredis },
+    // The server is asked for its version over ioredis.
+    { id: 'node-redis', peers: ['ioredis', 'redis'], open: openNodeRedis },
   ],
   start,
 }

@@ -83,8 +83,9 @@ function chosen(only: readonly string[] | undefined): readonly StoreBench[] {
 }
 
 /** What has to be installed, a line each. */
-export function missingFor(wanted: readonly Pick<StoreBench, 'peers' | 'program'>[]): string[] {
-  const packages = missingPeers(wanted.flatMap(({ peers }) => peers))
+export function missingFor(wanted: readonly Pick<StoreBench, 'clients' | 'program'>[]): string[] {
+  const peers = wanted.flatMap(({ clients }) => clients.flatMap((client) => client.peers))
+  const packages = missingPeers(unique(peers))
   const programs = wanted.flatMap(({ program }) => program ?? []).filter(({ path }) => !existsSync(path))
   return [
     ...(packages.length === 0

@@ -44,27 +44,30 @@ async function betterSqlite3(): Promise<Connect> {
   return (file) => new Database(file)
 }
 
+interface NodeModule {
+  readonly DatabaseSync: new (file: string) => Preparing & NodeSqlite
+}
+
 async function nodeSqlite(): Promise<Connect> {
-  const { DatabaseSync } = (await import(nodeModule)) as {
-    DatabaseSync: new (file: string) => Preparing & NodeSqlite
-  }
+  const { DatabaseSync } = (await import(nodeModule)) as NodeModule
   return (file) => new DatabaseSync(file)
 }
 
 async function nodeLacks(): Promise<string | undefined> {
-  const { DatabaseSync } = await import(nodeModule).catch(() => ({ DatabaseSync: undefined }))
-  if (DatabaseSync !== undefined && 'isTransaction' in DatabaseSync.prototype) return undefined
-  return `needs Node 22.16 or later, this is ${process.versions.node}`
+  const connect = await nodeSqlite().catch(() => undefined)
+  const db = connect?.(':memory:')
+  // The first ones could not tell whether they are inside a transaction.
+  const able = db !== undefined && 'isTransaction' in db
+  db?.close()
+  return able ? undefined : `needs Node 22.16 or later, this is ${process.versions.node}`
 }
 
 async function start(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'retrysafe-bench-'))
-  const db = (await betterSqlite3())(':memory:')
-  const { version } = db.prepare('select sqlite_version() as version').get() as { version: string }
-  db.close()
   return {
     at: folder,
-    what: `SQLite ${version}`,
+    // Of a version that each driver brings with it.
+    what: 'SQLite',
     stop: async () => rmSync(folder, { recursive: true, force: true }),
   }
 }
@@ -72,11 +75,11 @@ async function start(): Promise<Server> {
 function clientsOf(
   driver: string,
   load: () => Promise<Connect>,
-  lacking?: ClientBench['lacking'],
+  needs: Pick<ClientBench, 'peers' | 'lacking'>,
 ): ClientBench[] {
   const kind = (id: string, shared: boolean): ClientBench => ({
     id,
-    ...(lacking && { lacking }),
+    ...needs,
     open: async (at) => over(await load(), join(at, `${randomUUID()}.db`), shared),
   })
   return [kind(`${driver}-opened`, false), kind(`${driver}-shared`, true)]
@@ -119,10 +122,9 @@ function placeBare(db: Preparing) {
 
 export const sqliteBench: StoreBench = {
   id: 'sqlite',
-  peers: ['better-sqlite3'],
   clients: [
-    ...clientsOf('better-sqlite3', betterSqlite3),
-    ...clientsOf('node-sqlite', nodeSqlite, nodeLacks),
+    ...clientsOf('better-sqlite3', betterSqlite3, { peers: ['better-sqlite3'] }),
+    ...clientsOf('node-sqlite', nodeSqlite, { peers: [], lacking: nodeLacks }),
   ],
   start,
 }

@@ -5,8 +5,6 @@ import { order, scope } from '../work.js'
 export interface StoreBench {
   /** What `--only` names. */
   readonly id: string
-  /** Packages of `test/peers` that it needs. */
-  readonly peers: readonly string[]
   /** The server's program, and the package of Debian that has it. */
   readonly program?: { readonly path: string; readonly debian: string }
   readonly clients: readonly ClientBench[]
@@ -26,6 +24,8 @@ export interface Server {
 export interface ClientBench {
   /** `--only` takes these too. */
   readonly id: string
+  /** Packages of `test/peers` that it needs. */
+  readonly peers: readonly string[]
   /** Why this Node cannot run it; absent or undefined where it can. */
   lacking?(): Promise<string | undefined>
   open(at: string, connections: number): Promise<Subject>

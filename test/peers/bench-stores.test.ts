@@ -103,7 +103,10 @@ test.each(['replay-transaction', 'replay-lease'])('a %s that is none is an error
 
 test('what is not installed is named, with how to install it', () => {
   const found = missingFor([
-    { peers: ['mysql2', 'no-such-driver'], program: { path: '/no/such/server', debian: 'such-server' } },
+    {
+      clients: [{ id: 'such', peers: ['mysql2', 'no-such-driver'], open: () => Promise.reject(new Error()) }],
+      program: { path: '/no/such/server', debian: 'such-server' },
+    },
   ])
   expect(found).toEqual([
     'not installed: no-such-driver; run npm ci --prefix test/peers',
