@@ -20,24 +20,25 @@ export function rawBody(req: IncomingMessage, _res: unknown, bytes: Uint8Array):
   Object.defineProperty(req, keptBytes, { value: bytes, configurable: true })
 }
 
-/** Reads the body without taking it from those that come later. */
+/** Reads the body without taking it from those that come later; `found` has what parsers have left. */
 export async function readExpressBody(
-  req: IncomingMessage & RequestExtras,
+  req: IncomingMessage,
   limitBytes: number,
+  found: RequestExtras = req as RequestExtras,
 ): Promise<Content | undefined> {
   const contentType = req.headers['content-type']
   const typed = contentType === undefined ? {} : { contentType }
-  const kept = (req as { [keptBytes]?: Uint8Array })[keptBytes] ?? req.rawBody
-  if (kept instanceof Uint8Array) return { ...typed, bytes: kept, parsed: req.body }
+  const kept = (req as { [keptBytes]?: Uint8Array })[keptBytes] ?? found.rawBody
+  if (kept instanceof Uint8Array) return { ...typed, bytes: kept, parsed: found.body }
   if (!hasBody(req)) return undefined
-  if (!isUntouched(req)) return { ...typed, ...(await parsedBody(req)) }
+  if (!isUntouched(req)) return { ...typed, ...(await parsedBody(found)) }
   const sent = await peekBody(req, limitBytes)
   const bytes = await plainBody(sent, req.headers['content-encoding'] ?? '', limitBytes)
   // In a coding that is not known here the type says nothing about the bytes.
   return bytes === undefined ? { bytes: sent } : { ...typed, bytes }
 }
 
-async function parsedBody(req: IncomingMessage & RequestExtras): Promise<Content> {
+async function parsedBody(req: RequestExtras): Promise<Content> {
   const files = [req.file, req.files].flatMap(filesOf)
   const parsed = req.body ?? (files.length > 0 ? {} : undefined)
   if (parsed === undefined) {
