@@ -21,6 +21,7 @@ import {
 } from './mysql-bench.js'
 import { type MysqlProxy, mysqlProxy } from './mysql-proxy.js'
 import { noMariadb } from './mysql-suite.js'
+import type { OwnerMode } from './processes/mysql-owner.js'
 
 const owner = new URL('../../build/test/peers/processes/mysql-owner.js', import.meta.url).pathname
 
@@ -105,7 +106,7 @@ describe.skipIf(noMariadb !== undefined)('losses on MariaDB', () => {
     await pool.end()
   })
 
-  test.each(['transaction', 'lease'])(
+  test.each<OwnerMode>(['transaction', 'lease'])(
     'a process that is killed in the middle of its work in %s mode leaves no effect, and the next attempt runs',
     async (mode) => {
       const key = freshKey()

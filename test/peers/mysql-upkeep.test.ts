@@ -17,6 +17,7 @@ import {
   outcome,
 } from './mysql-bench.js'
 import { noMariadb } from './mysql-suite.js'
+import type { Ran } from './processes/mysql-migrator.js'
 
 const migrator = new URL('../../build/test/peers/processes/mysql-migrator.js', import.meta.url)
 
@@ -31,7 +32,7 @@ describe.skipIf(noMariadb !== undefined)('upkeep on MariaDB', () => {
 
   test('of several processes that migrate at once each succeeds, and one says that it did it', async () => {
     const children = [1, 2, 3, 4].map(() => fork(migrator, [bench.url, 'together'], { execArgv: [] }))
-    const answers = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0]))
+    const answers = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0] as Ran))
     await Promise.all(children.map(async (child) => child.exitCode ?? (await once(child, 'exit'))))
     expect(answers.flat()).toEqual(['0001_intent'])
     expect(await attempt(bench.another({}, { schema: 'together' }).store, freshKey())).toBe('committed')

@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { mysql } from '../../processes/own-mysql.js'
 import { promisePool } from './mysql-store.js'
 
+/** The mode of its attempt. */
+export type OwnerMode = 'transaction' | 'lease'
+
 const [url = '', key = '', mode = ''] = process.argv.slice(2)
 const pool = promisePool(url)
 const { transactions, claim } = mysql(pool)
