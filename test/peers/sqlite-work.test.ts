@@ -255,6 +255,21 @@ describe('a database in memory', () => {
   })
 })
 
+test('open() must give a new connection each time, and to the same file', async () => {
+  const [same, other] = [file.connect(), newFile()]
+  const again = sqlite({ open: () => same })
+  const files = [file, other]
+  const changing = sqlite({ open: () => (files.shift() ?? other).connect() })
+  for (const one of [again, changing]) {
+    expect(await codeOf(retrysafe({ store: one }).transaction({ scope, key: 'k' }, () => 'never'))).toBe(
+      'OPTION_INVALID',
+    )
+  }
+  await runsAnew()
+  await changing.close()
+  await other.close()
+})
+
 test('what is no connection is refused at once', () => {
   for (const wrong of [undefined, null, {}, { open: 1 }, { prepare: () => undefined }]) {
     expect(() => sqlite(wrong as never)).toThrow(/better-sqlite3/)

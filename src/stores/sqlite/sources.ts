@@ -92,15 +92,26 @@ export function openedSource(open: () => unknown, synced: boolean): Source {
   let first: Connection | undefined
   let gate: string | undefined
   let idle: Connection | undefined
+  const given = new WeakSet<SqliteHandle>()
 
   function fresh(): Connection {
-    const connection = connectionOf(checkHandle(open(), 'open() must give'))
+    const handle = checkHandle(open(), 'open() must give')
+    if (given.has(handle)) {
+      throw fail('OPTION_INVALID', {
+        detail: 'open() gives the same connection again: pass one that is shared as sqlite(db)',
+      })
+    }
+    given.add(handle)
+    const connection = connectionOf(handle)
     try {
-      if (fileOf(connection) === '') {
+      const file = fileOf(connection)
+      if (file === '') {
         throw fail('OPTION_INVALID', {
           detail: 'open() gives a database in memory, a new one each time: pass one connection, sqlite(db)',
         })
       }
+      if (gate !== undefined && gateOf(file) !== gate)
+        throw fail('OPTION_INVALID', { detail: 'open() gives another file than before' })
       connection.exec('pragma busy_timeout = 0')
       if (journalOf(connection) !== 'wal') toWal(connection)
       // Said in words: a build may have another default for WAL mode, which a new connection shows only after its first look at the file.
