@@ -153,6 +153,25 @@ test('a transaction that the program has open is waited for, and never written i
   expect([file.effects('theirs'), file.effects('mine')]).toEqual([0, 2])
 })
 
+test('work that ends the transaction past `tx` is no success, and its key is free', async () => {
+  const safe = retrysafe({ store })
+  const endings = [['rollback'], ['commit'], ['rollback', 'begin immediate'], ['commit', 'begin']]
+  for (const ending of endings) {
+    const call = safe.transaction({ scope, key: 'k' }, () => {
+      for (const text of ending) db.exec(text)
+      write('behind')
+    })
+    expect(await codeOf(call)).toBe('TRANSACTION_ABORTED')
+    expect(db.inTransaction).toBe(false)
+  }
+  // What the work has committed by itself, outside any transaction of ours, cannot be undone.
+  expect(file.effects('behind')).toBe(2)
+  expect(await safe.transaction({ scope, key: 'k' }, () => 'anew')).toEqual({
+    value: 'anew',
+    replayed: false,
+  })
+})
+
 test('an iterator that the work leaves open keeps no transaction open', async () => {
   write('a')
   write('b')
