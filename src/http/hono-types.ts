@@ -16,8 +16,19 @@ export interface HonoContext {
   set res(response: Response | undefined)
   get(name: string): Body
   set(name: string, value: unknown): void
+  readonly var: Body
   newResponse(body: null): Response
+  header(name: string, value?: string, options?: { readonly append?: boolean }): void
+  status(status: number): void
+  json(value: unknown, status?: number, headers?: HonoHeaders): Response
+  text(text: string, status?: number, headers?: HonoHeaders): Response
+  html(html: string, status?: number, headers?: HonoHeaders): Response | Promise<Response>
+  body(data: Body, status?: number, headers?: HonoHeaders): Response
+  redirect(location: string, status?: number): Response
+  notFound(): Response | Promise<Response>
 }
+
+type HonoHeaders = Record<string, string | string[]>
 
 /** Hono's request: one read of the body is remembered for all others. */
 export interface HonoRequest {
@@ -30,6 +41,8 @@ export interface HonoRequest {
   header(name: string): string | undefined
   param(name: string): Body
   query(name: string): string | undefined
+  json(): Promise<Body>
+  text(): Promise<string>
   arrayBuffer(): Promise<ArrayBuffer>
   formData(): Promise<FormData>
   parseBody(options: { readonly all: true }): Promise<object>

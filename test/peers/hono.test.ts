@@ -102,7 +102,7 @@ test.each(modes)(
     )
     app.post(
       '/json',
-      idempotent(setUp(mode), {}, ({ c, body }) => (c as Context).json(body, 201)),
+      idempotent(setUp(mode), {}, ({ c, body }) => c.json(body, 201)),
     )
     await on(app, async (post) => {
       const cookies = ({ headers }: Got) => (headers['set-cookie'] ?? '').split(', ').sort()
