@@ -8,11 +8,20 @@
 import type { IncomingMessage } from 'node:http'
 import { fail } from '../errors.js'
 import { decoded } from './encoding.js'
+import { streamOf } from './http2.js'
 
 /** Whether a request announces a body (RFC 9112, section 6.3). */
 export function hasBody(req: IncomingMessage): boolean {
+  const stream = streamOf(req)
+  if (stream !== undefined) return !stream.endAfterHeaders
   const { 'content-length': length, 'transfer-encoding': transfer } = req.headers
   return transfer !== undefined || (length !== undefined && Number(length) !== 0)
+}
+
+/** Whether all of the body has arrived; over HTTP/2 a request whose client has left calls itself complete. */
+function isComplete(req: IncomingMessage): boolean {
+  const stream = streamOf(req)
+  return stream === undefined ? req.complete : stream.readableEnded && !stream.aborted
 }
 
 /** Whether somebody has begun to read the body. */
@@ -57,13 +66,13 @@ function chunksOf(req: IncomingMessage, limitBytes: number): Promise<(Buffer | s
         }
       }
       // Only now: what is complete may still lie in the buffer.
-      if (!req.complete || req.readableLength > 0) return
+      if (!isComplete(req) || req.readableLength > 0) return
       end(() => resolve(chunks))
       for (const chunk of [...chunks].reverse()) req.unshift(chunk)
     }
 
     function closed(): void {
-      if (req.complete) read()
+      if (isComplete(req)) read()
       else end(() => reject(hungUp()))
     }
 

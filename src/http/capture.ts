@@ -25,6 +25,7 @@ import type { StoredReply } from '../outcome.js'
 import { watchConnection } from './connection.js'
 import { type Head, isEventStream, takeHead } from './head.js'
 import { createHeldBody } from './held-body.js'
+import { breakCarrier, carrierOf, setWords, streamOf, wordsOf } from './http2.js'
 import { createPatches } from './patches.js'
 import { watchSources } from './sources.js'
 import {
@@ -87,12 +88,13 @@ function membersOf({ writeHead, flushHeaders, write, end, destroy, emit }: Serve
 
 export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs }: CaptureOptions): Capture {
   const outer = membersOf(res)
-  const before = { status: res.statusCode, message: res.statusMessage, headers: copyOfHeaders(res) }
+  const carrier = carrierOf(res.req)
+  const before = { status: res.statusCode, message: wordsOf(res), headers: copyOfHeaders(res) }
   const patches = createPatches(res)
   const sources = watchSources(res, sourceClosed)
   let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
   let passing = false
-  let gone = res.destroyed || res.req.socket.destroyed
+  let gone = res.destroyed || carrier.destroyed
   let closeHeld = false
   let closedHidden = false
   let thrown = false
@@ -124,13 +126,13 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
     patches.mask('writableEnded', (real) => real || (!passing && phase === 'ended'))
     hideClosed()
     // A pipelined request's response has no connection of its own yet, and hears of no close.
-    res.req.socket.on('close', clientGone)
+    carrier.on('close', clientGone)
   }
 
   function uninstall(): void {
     patches.undo()
     if (closedHidden) setClosed(res, true)
-    res.req.socket.removeListener('close', clientGone)
+    carrier.removeListener('close', clientGone)
     sources.forget()
     clearTimeout(patience)
   }
@@ -179,7 +181,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   function stateHead(): void {
     if (head === undefined) return
     res.statusCode = head.status
-    res.statusMessage = head.message
+    setWords(res, head.message)
   }
 
   /** The head is written through the response itself, as Node does it, so that inner middleware has its say about headers. */
@@ -273,14 +275,15 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
 
   function destroy(error?: Error): ServerResponse {
     // A pipeline whose source we have stopped destroys what it fed; but our answer is still to go out there.
-    if (stopped && !passing && !res.req.socket.destroyed) return res
+    if (stopped && !passing && !carrier.destroyed) return res
     // Node itself destroys responses whose connection has just ended (from version 22 or so those that wait for it, too).
-    if (!gone && phase === 'capturing' && res.req.socket.destroyed) {
+    if (!gone && phase === 'capturing' && carrier.destroyed) {
       closeHeld = true
       clientGone()
       return res
     }
     if (!passing && phase === 'capturing') breakOff('byHandler')
+    if (error === undefined) breakCarrier(res)
     return outer.destroy.call(res, error) as ServerResponse
   }
 
@@ -294,8 +297,9 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   }
 
   function emit(name: string | symbol, ...values: unknown[]): boolean {
-    if (name !== 'close' || phase === 'open' || phase === 'ignored')
-      return outer.emit.call(res, name, ...values)
+    // Over HTTP/2 a response whose client has left says that it is finished.
+    const isEnd = name === 'close' || (name === 'finish' && streamOf(res)?.destroyed)
+    if (!isEnd || phase === 'open' || phase === 'ignored') return outer.emit.call(res, name, ...values)
     closeHeld = true
     hideClosed()
     clientGone()
@@ -351,8 +355,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
 
   /** Who wanted the connection to end when the answer was given wanted it behind the answer. */
   function stopWatching(): void {
-    const { socket } = res.req
-    if (unwatch()) res.once('finish', () => socket.destroy())
+    if (unwatch()) res.once('finish', () => carrier.destroy())
   }
 
   function replace(write?: () => void): void {
@@ -366,14 +369,14 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
       phase = 'open'
     }
     if (gone || sent) {
-      if (!gone) outer.destroy.call(res)
+      if (!gone) pass(destroy)
       giveClose()
       if (stopped) tellStopped()
       return
     }
     takeHeadBack()
     // Whoever still works on this response may, when it fails, destroy the socket it finds: no other request must be on it.
-    if (unfinished) res.setHeader('connection', 'close')
+    if (unfinished && streamOf(res) === undefined) res.setHeader('connection', 'close')
     if (write !== undefined) pass(write)
     if (stopped) tellStopped()
   }
@@ -383,7 +386,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
     for (const name of res.getHeaderNames()) res.removeHeader(name)
     for (const [name, value] of linesOf(before.headers)) res.setHeader(name, value as string)
     res.statusCode = before.status
-    res.statusMessage = before.message
+    setWords(res, before.message)
   }
 
   function giveClose(): void {

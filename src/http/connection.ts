@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { carrierOf, isEnding } from './http2.js'
 import { createPatches } from './patches.js'
 
 /** Called before `by` ends the connection; `wait` keeps it open until the watch is over. */
@@ -26,7 +27,7 @@ const connections = new WeakMap<Socket, Watched>()
 
 /** Watches; what is returned ends that, and tells whether the connection is to be ended now. */
 export function watchConnection(req: IncomingMessage, ending: Ending): () => boolean {
-  const { socket } = req
+  const socket = carrierOf(req)
   const watched = connections.get(socket) ?? watch(socket)
   watched.endings.add(ending)
   const patches = createPatches(req)
@@ -51,7 +52,7 @@ function watch(socket: Socket): Watched {
   const watched: Watched = { endings: new Set(), undo: patches.undo, owed: false }
   const { destroy } = socket
   patches.replace('destroy', (error?: Error) => {
-    const isNodes = error || socket.destroyed || socket.readableEnded || socket.writableEnded
+    const isNodes = error || socket.destroyed || isEnding(socket)
     if (!isNodes && [...watched.endings].map((ending) => ending('socket')).includes('wait')) {
       watched.owed = true
       return socket

@@ -4,6 +4,7 @@
 import type { ServerResponse } from 'node:http'
 import type { StoredReply } from '../outcome.js'
 import { isBodyless } from '../reply-headers.js'
+import { wordsOf } from './http2.js'
 import { linesOf } from './wire.js'
 
 export interface Head {
@@ -26,7 +27,7 @@ export function takeHead(res: ServerResponse): Head {
   const headers = linesOf(res.getHeaders()).flatMap(([name, value]) =>
     [value].flat().map((one) => [name, String(one)] as const),
   )
-  return { status: res.statusCode, message: res.statusMessage, headers, framing: framingOf(res) }
+  return { status: res.statusCode, message: wordsOf(res), headers, framing: framingOf(res) }
 }
 
 /** As Node frames it (RFC 9112, section 6.3). Clients of HTTP/1.0, which proxies often are, get no chunks. */

@@ -3,6 +3,7 @@
  * belongs to which mistake.
  */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { setWords } from './http2.js'
 
 export type Callback = (error?: Error | null) => void
 
@@ -45,7 +46,7 @@ export function putHead(res: ServerResponse, status: unknown, rest: readonly unk
   const code = statusOf(status)
   const [reason, headers] = typeof rest[0] === 'string' ? [rest[0], rest[1]] : [undefined, rest[0] ?? rest[1]]
   res.statusCode = code
-  if (reason !== undefined) res.statusMessage = reason
+  if (reason !== undefined) setWords(res, reason)
   linesOf(headers).forEach(([name, value], index, lines) => {
     const first = lines.findIndex(([other]) => other.toLowerCase() === name.toLowerCase()) === index
     if (first) res.setHeader(name, value as string)

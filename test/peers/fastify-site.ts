@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { type HttpAttempt, idempotent, rawBody } from '../../dist/http/fastify.js'
 import type { HttpRoute, HttpSite, Said } from '../../dist/testing/index.js'
+import { http2Front } from './http2-front.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -19,22 +20,36 @@ export function caller(request: FastifyRequest): string {
 export interface Setup {
   /** Whether JSON is parsed before us, as Fastify does by itself, or nothing is. */
   readonly parser?: 'parser' | 'no parser'
+  /** Over HTTP/2, behind a front that speaks HTTP/1. */
+  readonly http2?: boolean
   /** Adds to the application before the routes. */
   readonly prepare?: (app: FastifyInstance) => Promise<unknown>
 }
 
 /** Starts an application with the routes. */
-export function starter({ parser = 'parser', prepare }: Setup = {}) {
+export function starter({ parser = 'parser', http2 = false, prepare }: Setup = {}) {
   return async <Tx extends object>({ safe, routes }: HttpSite<Tx>) => {
-    const app = fastify({ forceCloseConnections: true })
+    const app = http2 ? overHttp2() : fastify({ forceCloseConnections: true })
     if (parser === 'no parser') app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (_request, _payload, done) => done(null))
     await app.register(rawBody)
     await prepare?.(app)
     for (const route of routes) await mount(app, safe, route)
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
-    return { url, close: async () => void (await app.close()) }
+    const front = http2 ? await http2Front(url) : undefined
+    return {
+      url: front?.url ?? url,
+      close: async () => {
+        await front?.close()
+        await app.close()
+      },
+    }
   }
+}
+
+/** Its types are those of a server over HTTP/1 in all that is used here. */
+function overHttp2(): FastifyInstance {
+  return fastify({ http2: true }) as unknown as FastifyInstance
 }
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'

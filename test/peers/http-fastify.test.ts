@@ -29,6 +29,11 @@ for (const kind of kinds) {
   describe(`Fastify 5 over memory, ${kind.mode} mode, handlers: ${kind.handlers}`, () => overMemory(kind))
 }
 
+for (const kind of kinds) {
+  describe(`Fastify 5 over HTTP/2, ${kind.mode} mode, handlers: ${kind.handlers}`, () =>
+    overMemory(kind, { http2: true }))
+}
+
 describe('Fastify 5 without a parser, replies', () =>
   overMemory({ mode: 'transaction', handlers: 'replies' }, { parser: 'no parser' }))
 
