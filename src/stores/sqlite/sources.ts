@@ -6,8 +6,8 @@ import { gateOf } from './gate.js'
 import { checkHandle, type SqliteHandle } from './handles.js'
 
 export interface Source {
-  /** Whether others use the connection between two turns of the event loop. */
-  readonly shared: boolean
+  /** The one connection that others use between two turns of the event loop, if it is that. */
+  readonly shared: SqliteHandle | undefined
   /** The queue of the file. Throws while the file is busy. */
   gate(): string
   /** The same, if it has been asked for before. */
@@ -71,7 +71,7 @@ export function sharedSource(handle: SqliteHandle): Source {
   }
 
   return {
-    shared: true,
+    shared: handle,
     gate: () => {
       gate ??= connection.quietly(named)
       return gate
@@ -130,7 +130,7 @@ export function openedSource(open: () => unknown, synced: boolean): Source {
   }
 
   return {
-    shared: false,
+    shared: undefined,
     gate: () => {
       gate ??= gateOf(fileOf(home()))
       return gate

@@ -2,12 +2,13 @@
  * Opens transactions. The look goes first and takes no lock: what stands is replayed or refused beside any writer. Only who would run takes the file's one
  * write lock, looks again under it, and keeps it until the end; the finished row is written with COMMIT, and nothing before the work.
  */
+import { fail } from '../../errors.js'
 import type { BeginRequest, OpenTransaction, Owned, SeenRecord, Transactions } from '../../store.js'
-import { connectionOf } from './connection.js'
 import { type Ending, openTransaction } from './ending.js'
 import { isBusy } from './faults.js'
 import { hold, isHeld } from './gate.js'
 import { guardTx } from './guard.js'
+import type { SqliteHandle } from './handles.js'
 import { wrote } from './lease-mode.js'
 import { integerIn, latestMs, lookUp, nameOf, stands, wholeMs } from './rows.js'
 import { statements } from './statements.js'
@@ -94,22 +95,25 @@ function saving(
 /** The last writes of a lease-mode owner. */
 async function openOwned<Tx>(context: Context, { identity, owner }: Owned): Promise<OpenTransaction<Tx>> {
   const free = hold(await gateName(context), identity)
+  let turn: Turn | undefined
   try {
-    const turn = await beginWriting(context)
+    turn = await beginWriting(context)
+    const { connection } = turn
     const write: Ending['write'] = ({ outcome, retainMs }) => {
       const values = { ...nameOf(identity), owner, outcome, retain_ms: wholeMs(retainMs) }
-      return turn.connection.rows(statements.complete, values).length > 0
+      return connection.rows(statements.complete, values).length > 0
     }
     return openTransaction(turn, { seen: undefined, generation: 0 }, { write, zeroRows: 'refused', free })
   } catch (error) {
+    turn?.end()
     free()
     throw error
   }
 }
 
 /**
- * A record that stands, or an intent that is held: no lock was taken, and nothing can be saved. What the work would write through is opened if somebody asks for it all the same, and
- * rolled back.
+ * A record that stands, or an intent that is held: no lock was taken, and nothing can be saved. What the work would write through is opened if
+ * somebody asks for it all the same, and rolled back.
  */
 function onlySeen<Tx>(
   { source }: Context,
@@ -117,6 +121,7 @@ function onlySeen<Tx>(
   granted: boolean,
 ): OpenTransaction<Tx> {
   let opened: { readonly tx: Tx; used(): boolean; close(): void; end(): void } | undefined
+  let over = false
 
   function open() {
     const connection = source.take()
@@ -131,8 +136,8 @@ function onlySeen<Tx>(
 
   async function rollback(): Promise<void> {
     opened?.close()
-    opened?.end()
-    opened = undefined
+    if (!over) opened?.end()
+    over = true
   }
 
   return {
@@ -140,7 +145,8 @@ function onlySeen<Tx>(
     granted,
     generation: 0,
     get tx() {
-      opened ??= source.shared ? { ...dead<Tx>(source), end: () => undefined } : open()
+      if (over) throw fail('ATTEMPT_SETTLED')
+      opened ??= source.shared ? dead<Tx>(source.shared) : open()
       return opened.tx
     },
     used: () => opened?.used() ?? false,
@@ -156,8 +162,8 @@ function onlySeen<Tx>(
 }
 
 /** A `tx` on a shared connection that refuses every use: outside a transaction its writes would stand. */
-function dead<Tx>(source: Context['source']) {
-  const guarded = guardTx<Tx>({ handle: connectionOf(source.take().handle).handle, check: () => undefined })
+function dead<Tx>(handle: SqliteHandle) {
+  const guarded = guardTx<Tx>({ handle, check: () => undefined })
   guarded.close()
-  return guarded
+  return { ...guarded, end: () => undefined }
 }

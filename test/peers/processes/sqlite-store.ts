@@ -3,7 +3,6 @@
  */
 import { rmSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
-
 import {
   type Effect,
   type EffectLedger,
