@@ -220,6 +220,10 @@ describe('examples that run', () => {
     expect(await again.text()).toBe(await first.text())
   })
 
+  test('docs/stores.md: a store says what it survives', async () => {
+    expect(await compiled.run('stores-guarantees')).toMatchObject({ names: ['memory'] })
+  })
+
   test('postgres: over postgres.js an order and its message commit together', async () => {
     await postgres(pool).migrate()
     const { value } = await compiled.run<{ value: unknown }>('postgres-js')
