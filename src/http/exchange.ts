@@ -35,6 +35,8 @@ export interface HttpCall {
   readonly rawHeaders: readonly string[]
   /** What `scope`, `fingerprint` and `mayReplay` are given. */
   readonly request: unknown
+  /** How long the host lets this call run, in ms, where it says so: its work gets no more, whatever `workTimeoutMs`. */
+  readonly leftMs?: number
   /** Reads the body without taking it from those that come later; throws `BODY_TOO_LARGE` above the limit. */
   readBody(limitBytes: number): Promise<Content | undefined>
 }
@@ -89,7 +91,8 @@ export function createExchange<Tx>(
       if (intent === 'pass') return { do: 'pass' }
       leave = enter(call.request, core, { ...intent, operation: settings.operation })
       if (armed()) await hit('http.admitted')
-      return await execute(core, settings, call, intent, user.of(perform), user.policyOf(settings.policy))
+      const policy = user.policyOf(policyFor(settings, call))
+      return await execute(core, settings, call, intent, user.of(perform), policy)
     } catch (error) {
       if (user.threw(error) || !isRetrysafeError(error)) throw error
       if (error.status >= 500) core.events.emit('failed', failedEvent(settings, intent, error))
@@ -100,6 +103,11 @@ export function createExchange<Tx>(
   }
 
   return { settings, run }
+}
+
+function policyFor({ policy }: Settings, { leftMs }: HttpCall): Policy {
+  if (leftMs === undefined || leftMs >= policy.workTimeoutMs) return policy
+  return { ...policy, workTimeoutMs: leftMs }
 }
 
 /** A request that is to be done once. */
