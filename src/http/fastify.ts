@@ -143,8 +143,15 @@ function around<Tx>(exchange: Exchange<Tx>): FastifyIdempotency {
       done()
       return () => seesThrows
     })
+
+    function perform(attempt: HttpAttempt<Tx>, body: unknown): Promise<Performed> {
+      // Fastify runs no handler behind a reply (of its `handlerTimeout`): nobody would ever give the key back.
+      if (reply.sent) throw new Error('The reply was sent before the handler could run')
+      return handlers.perform(attempt, body)
+    }
+
     exchange
-      .run(callOf(request), handlers.perform)
+      .run(callOf(request), perform)
       .then((verdict) => {
         if (verdict.do === 'answer') reply.hijack()
         return handlers.carryOut(verdict) ? undefined : done

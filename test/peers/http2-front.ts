@@ -26,8 +26,8 @@ export async function http2Front(target: string): Promise<Front> {
       if (!res.writableFinished) stream.close(constants.NGHTTP2_CANCEL)
     })
     stream.on('error', () => res.destroy())
-    stream.on('response', ({ [constants.HTTP2_HEADER_STATUS]: status, ...headers }) => {
-      res.writeHead(status ?? 0, headers as OutgoingHttpHeaders)
+    stream.on('response', ({ ':status': status, ...headers }) => {
+      res.writeHead(Number(status), headers)
       res.flushHeaders()
       stream.pipe(res)
     })
