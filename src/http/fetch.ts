@@ -13,23 +13,26 @@ import { readRequestBody } from './fetch-body.js'
 import { type Answered, carry } from './fetch-carry.js'
 import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 import type { Reply } from './reply.js'
+import { thrownResponse } from './thrown-response.js'
 
 export type { HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 
 /** A handler of the fetch kind; what a framework passes behind the request is passed on. */
-export type FetchHandler<Rest extends unknown[] = []> = (
-  request: Request,
+export type FetchHandler<Rest extends unknown[] = [], Own extends Request = Request> = (
+  request: Own,
   ...rest: Rest
 ) => Response | Promise<Response>
 
 /** What a handler that returns a reply is given. */
-export type FetchContext<Attempt> = Attempt & {
-  readonly request: Request
+export type FetchContext<Attempt, Own extends Request = Request> = Attempt & {
+  readonly request: Own
   /** Parsed JSON, else bytes. Nobody has checked its shape: validate it. */
   readonly body: Body
 }
 
-type Replying<Attempt> = (context: FetchContext<Attempt>) => Reply | Response | Promise<Reply | Response>
+type Replying<Attempt, Own extends Request> = (
+  context: FetchContext<Attempt, Own>,
+) => Reply | Response | Promise<Reply | Response>
 
 const attempts = new WeakMap<Request, unknown>()
 
@@ -47,39 +50,39 @@ export function idempotencyOf<Tx = unknown>(request: Request): HttpAttempt<Tx> |
  *
  * @throws `OPTION_INVALID` at once for options that do not fit
  */
-export function idempotent<Tx extends object>(
+export function idempotent<Tx extends object, Own extends Request = Request>(
   safe: Retrysafe<Tx>,
-  options?: HttpOptions<Request>,
-): <Rest extends unknown[]>(
-  handler: FetchHandler<Rest>,
-) => (request: Request, ...rest: Rest) => Promise<Response>
-export function idempotent<Tx extends object>(
+  options?: HttpOptions<Own>,
+): <Sent extends Own, Rest extends unknown[]>(
+  handler: FetchHandler<Rest, Sent>,
+) => (request: Sent, ...rest: Rest) => Promise<Response>
+export function idempotent<Tx extends object, Own extends Request = Request>(
   safe: Retrysafe<Tx>,
-  options: LeaseOptions<Request>,
-  handler: Replying<LeaseAttempt<Tx>>,
-): (request: Request) => Promise<Response>
-export function idempotent<Tx extends object>(
+  options: LeaseOptions<Own>,
+  handler: Replying<LeaseAttempt<Tx>, Own>,
+): (request: Own) => Promise<Response>
+export function idempotent<Tx extends object, Own extends Request = Request>(
   safe: Retrysafe<Tx>,
-  options: TransactionOptions<Request>,
-  handler: Replying<TransactionAttempt<Tx>>,
-): (request: Request) => Promise<Response>
+  options: TransactionOptions<Own>,
+  handler: Replying<TransactionAttempt<Tx>, Own>,
+): (request: Own) => Promise<Response>
 /** Without a mode in the options the instance's holds, which types do not know: `tx` or `commit` is there, as it says. */
-export function idempotent<Tx extends object>(
+export function idempotent<Tx extends object, Own extends Request = Request>(
   safe: Retrysafe<Tx>,
-  options: HttpOptions<Request>,
-  handler: Replying<HttpAttempt<Tx>>,
-): (request: Request) => Promise<Response>
+  options: HttpOptions<Own>,
+  handler: Replying<HttpAttempt<Tx>, Own>,
+): (request: Own) => Promise<Response>
 export function idempotent<Tx extends object>(
   safe: Retrysafe<Tx>,
   options: HttpOptions<never> = {},
-  handler?: Replying<never>,
+  handler?: Replying<never, Request>,
 ): unknown {
   if (handler !== undefined) return replying(createExchange<Tx>(safe, options, 'replies'), handler)
   const exchange = createExchange<Tx>(safe, options, 'around')
   return <Rest extends unknown[]>(existing: FetchHandler<Rest>) => around(exchange, existing)
 }
 
-function replying<Tx>(exchange: Exchange<Tx>, handler: Replying<never>) {
+function replying<Tx>(exchange: Exchange<Tx>, handler: Replying<never, Request>) {
   return async (request: Request): Promise<Response> => {
     const carried = await carry(exchange, callOf(request), (attempt, body) =>
       answerOf(async () => handler({ request, body, ...(attempt as object) } as never)),
@@ -103,9 +106,10 @@ async function answerOf(run: () => Promise<Reply | Response>): Promise<Answered>
   try {
     return { answer: await run() }
   } catch (error) {
+    const answer = thrownResponse(error)
+    if (answer === undefined) throw error
     // A redirect that is thrown is an answer like one that is returned; a refusal is what became of a failure.
-    if (error instanceof Response) return error.status < 400 ? { answer: error } : { answer: error, error }
-    throw error
+    return answer.status < 400 ? { answer } : { answer, error }
   }
 }
 
