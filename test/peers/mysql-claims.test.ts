@@ -197,7 +197,7 @@ describe.skipIf(noMariadb !== undefined)('claims on MariaDB', () => {
   test('what a claim leaves on a pooled connection is nothing', async () => {
     const { pool, store } = bench.another({ connectionLimit: 1 })
     const settings =
-      'select @@session.wait_timeout as w, @@session.innodb_lock_wait_timeout as l, @@tx_isolation as i, @@in_transaction as t'
+      'select @@session.wait_timeout as w, @@session.innodb_lock_wait_timeout as l, @@tx_isolation as i, @@in_transaction as t, @@autocommit as a'
     const [before] = await pool.query(settings)
     const key = freshKey()
     expect(await attempt(store, key)).toBe('committed')

@@ -101,6 +101,7 @@ describe.skipIf(noMariadb !== undefined)('endings on MariaDB', () => {
     await open.tx.query('call settle()')
     await addEffect(open, key)
     expect((await open.save(wish)).kind).toBe('aborted')
+    expect(await bench.effects(key), 'nothing behind the COMMIT').toBe(1)
     expect((await bench.store.find(identityOf(key), Date.now()))?.state).toBe('unknown')
   })
 
@@ -109,13 +110,14 @@ describe.skipIf(noMariadb !== undefined)('endings on MariaDB', () => {
     const open = await bench.store.transactions.begin(beginRequest(key))
     await addEffect(open, key)
     await open.tx.query('call take_back()')
+    await addEffect(open, key)
     expect((await open.save(wish)).kind).toBe('aborted')
     expect(await bench.effects(key)).toBe(0)
     expect(await attempt(bench.store, key)).toBe('committed')
   })
 
   test.each([false, true])(
-    'a deadlock that the work swallows makes the save fail (undoing the work: %s)',
+    'a deadlock that the work swallows makes the save fail, and what was sent beside and behind it is undone (undoing the work: %s)',
     async (undoWork) => {
       const key = freshKey()
       const { store } = bench
@@ -132,10 +134,13 @@ describe.skipIf(noMariadb !== undefined)('endings on MariaDB', () => {
         () => 0,
         (error: { errno: number }) => error.errno,
       )
+      const beside = addEffect(open, key, 'beside')
       await rival.query('update stock set n = n - 1 where id = 1')
       expect(await waiting).toBe(1213)
       await rival.query('rollback')
       rival.release()
+      await beside
+      await addEffect(open, key, 'behind')
       expect((await open.save({ ...wish, undoWork })).kind).toBe('aborted')
       expect(await bench.effects(key)).toBe(0)
       expect(await store.find(identityOf(key), Date.now())).toBeUndefined()

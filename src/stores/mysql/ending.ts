@@ -10,7 +10,7 @@ import type { Ground } from './claim.js'
 import type { Session } from './driver.js'
 import { explained, isConflict, isConnectionFault, isNoSavepoint, withoutValues } from './errors.js'
 import { fitting } from './server.js'
-import { commit, rollback, savepointName, unlimitIdle } from './statements.js'
+import { commit, rollback, savepointName, settingsAsBefore } from './statements.js'
 
 /** What a claim has learnt. */
 export interface Look {
@@ -53,9 +53,9 @@ export function committing({ statements }: Ground, { identity, owner }: Owned, s
   }
 }
 
-/** Nobody waits for the setting to be put back: whatever comes next on the connection stands behind it. */
+/** Nobody waits for the settings to be put back: whatever comes next on the connection stands behind it. */
 function giveBack(session: Session<unknown>): void {
-  session.run(unlimitIdle).catch(() => undefined)
+  session.run(settingsAsBefore).catch(() => undefined)
   session.release()
 }
 

@@ -74,13 +74,17 @@ export function isolationOf(mariadb: boolean): string {
 /**
  * Isolation as above, of the next transaction only: that is what the name without a scope means. And whoever goes silent is closed by the server, and rolled back with it
  * (rule 21); whole seconds is all it can count.
+ *
+ * No autocommit: a deadlock rolls the whole transaction back, and what the work sends behind it, or had sent beside it, would commit statement by statement, under a key
+ * that is free again. Without it, it is a transaction of its own that nobody commits.
  */
 export function settings(timeoutMs: number, mariadb: boolean): string {
   const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
-  return `set @retrysafe_wait_timeout = @@session.wait_timeout, session wait_timeout = ${seconds},
-    @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
+  return `set @retrysafe_wait_timeout = @@session.wait_timeout, @retrysafe_autocommit = @@session.autocommit,
+    session wait_timeout = ${seconds}, session autocommit = 0, @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
 }
-export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'
+export const settingsAsBefore =
+  'set session wait_timeout = @retrysafe_wait_timeout, session autocommit = @retrysafe_autocommit'
 /** MySQL has no setting for one statement only, and 1 s is the least it can wait. */
 export const waitLittle =
   'set @retrysafe_lock_wait = @@session.innodb_lock_wait_timeout, session innodb_lock_wait_timeout = 1'
