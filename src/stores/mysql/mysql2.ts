@@ -37,6 +37,8 @@ interface Made extends Line {
   connect(done: (error: unknown) => void): void
 }
 
+type Making = new (options: object) => Made
+
 /** Not in the types of mysql2: how it makes the connections of a pool. */
 interface Maker {
   readonly config: { readonly connectionConfig: object }
@@ -61,9 +63,11 @@ export function mysql2<Tx>(handle: Mysql2Pool | Mysql2PromisePool): Driver<Tx> {
   if (core === undefined) throw notAConnection()
   const pool = core
   const style = core === handle ? 'callback' : 'promise'
+  let made: Making | undefined
   return {
     acquire: async () => {
       const line = await checkOut(pool)
+      made ??= makingOf(line)
       const back = { release: () => line.release?.(), destroy: () => line.destroy() }
       return session<Tx>({ connection: line, send: directly }, style, back)
     },
@@ -72,7 +76,7 @@ export function mysql2<Tx>(handle: Mysql2Pool | Mysql2PromisePool): Driver<Tx> {
       // The connection is the caller's, and so is its end.
       return { ...own, destroy: own.release }
     },
-    ...('config' in core ? { dedicate: () => dedicate(pool as Mysql2Pool & Maker) } : {}),
+    ...('config' in core ? { dedicate: () => dedicate(pool as Mysql2Pool & Maker, made) } : {}),
   }
 }
 
@@ -126,14 +130,16 @@ function answerOf(result: unknown): Answer {
   return { rows: [], affected: Number((result as { affectedRows?: number }).affectedRows ?? 0) }
 }
 
+function makingOf(line: Line): Making {
+  return Object.getPrototypeOf(line.constructor) as Making
+}
+
 /**
  * A connection beside the pool, made as the pool makes its own: renewals do not stand behind the work that fills the pool (rule 6). Unreferenced, so that the
- * process can exit while it idles.
+ * process can exit while it idles. What it is made by was kept from the claim: the work may hold the whole pool by now.
  */
-async function dedicate(pool: Mysql2Pool & Maker): Promise<Connection> {
-  const pooled = await checkOut(pool)
-  const Made = Object.getPrototypeOf(pooled.constructor) as new (options: object) => Made
-  pooled.release?.()
+async function dedicate(pool: Mysql2Pool & Maker, made: Making | undefined): Promise<Connection> {
+  const Made = made ?? (await askedOf(pool))
   const line = new Made({ config: pool.config.connectionConfig })
   line.on('error', ignore)
   await new Promise<void>((resolve, reject) => {
@@ -149,4 +155,11 @@ async function dedicate(pool: Mysql2Pool & Maker): Promise<Connection> {
     }
   }
   return { run, release: () => line.destroy(), destroy: () => line.destroy() }
+}
+
+/** Of a store that has claimed nothing yet. */
+async function askedOf(pool: Mysql2Pool): Promise<Making> {
+  const line = await checkOut(pool)
+  line.release?.()
+  return makingOf(line)
 }
