@@ -76,7 +76,7 @@ export function redis(client: RedisHandle, options: RedisOptions = {}): RedisSto
     guarantees: { atomicWithEffect: false, survivesCrash, fenced: true },
     ...leaseMode(ledger),
     operating: operating(ledger),
-    inspecting: inspecting(ledger.redis, survivesCrash),
+    inspecting: inspecting(ledger.redis, prefix, survivesCrash),
   }
 }
 

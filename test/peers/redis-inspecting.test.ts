@@ -29,7 +29,7 @@ describe.skipIf(reason !== undefined)(`findings (${reason ?? 'Redis'})`, () => {
   }
 
   test('a server that keeps nothing over a crash is told of, and belies who says otherwise', async () => {
-    const good = { version: 'ok', 'maxmemory-policy': 'ok', replication: 'ok', clock: 'ok' }
+    const good = { writable: 'ok', version: 'ok', 'maxmemory-policy': 'ok', replication: 'ok', clock: 'ok' }
     expect(await levels()).toEqual({ ...good, appendonly: 'warn' })
     const declared = { survivesCrash: true }
     expect(await levels(declared)).toEqual({ ...good, appendonly: 'error' })
@@ -50,12 +50,31 @@ describe.skipIf(reason !== undefined)(`findings (${reason ?? 'Redis'})`, () => {
     await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction')
   })
 
+  test('a server that answers questions and takes no write is an error, and asking it writes nothing', async () => {
+    await client.config('SET', 'min-replicas-to-write', '1')
+    expect(await levels()).toMatchObject({ writable: 'error' })
+    await client.config('SET', 'min-replicas-to-write', '0', 'maxmemory', '1')
+    expect(await levels()).toMatchObject({ writable: 'error' })
+    await client.config('SET', 'maxmemory', '0')
+    await client.acl('SETUSER', 'reader', 'on', '>secret', '~*', '+@all', '-set')
+    const reader = new Redis(server.port, { username: 'reader', password: 'secret' })
+    expect(await levels({}, reader)).toMatchObject({ writable: 'error' })
+    reader.disconnect()
+    const primary = await startRedis()
+    await client.replicaof('127.0.0.1', primary.port)
+    expect(await levels()).toMatchObject({ writable: 'error' })
+    await client.replicaof('NO', 'ONE')
+    await primary.stop()
+    expect(await levels()).toMatchObject({ writable: 'ok' })
+    expect(await client.dbsize()).toBe(0)
+  })
+
   test('a server that refuses to tell is a note, and no answer at all an error', async () => {
     await client.acl('SETUSER', 'plain', 'on', '>secret', '~*', '+@all', '-config')
     const plain = new Redis(server.port, { username: 'plain', password: 'secret' })
     expect(await levels({}, plain)).toMatchObject({ appendonly: 'ok', appendfsync: 'note' })
     await client.acl('SETUSER', 'plain', '-info')
-    expect(await levels({}, plain)).toEqual({ info: 'note' })
+    expect(await levels({}, plain)).toEqual({ writable: 'ok', info: 'note' })
     plain.disconnect()
     await expect(levels({}, plain)).rejects.toThrow()
   })

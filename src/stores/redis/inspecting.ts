@@ -1,6 +1,11 @@
-/** Compares the servers with what the store promises; asks INFO, and CONFIG GET for one setting, of each primary. */
+/**
+ * Compares the servers with what the store promises: asks INFO, and CONFIG GET for one setting, of each primary, and whether a write is taken. What refuses
+ * writes answers everything else: a replica, a full memory, a disk that fails, an account without SET.
+ */
 import { clockToleranceMs, type Finding, type Inspecting } from '../../store.js'
 import type { Primary, Redis } from './driver.js'
+import { mark } from './lease-mode.js'
+import { scripts } from './scripts.js'
 
 /** `SET … PX` and TIME before a write are older; what is older than this has not been run. */
 const leastVersion = [6, 2] as const
@@ -12,16 +17,37 @@ interface Told {
   readonly clockAheadMs: number | undefined
 }
 
-export function inspecting(redis: Redis, survivesCrash: boolean): Inspecting {
+export function inspecting(redis: Redis, prefix: string, survivesCrash: boolean): Inspecting {
   return { inspect }
 
   async function inspect(): Promise<readonly Finding[]> {
+    const writing = await writable(redis, prefix)
     const primaries = await redis.primaries()
     const all = await Promise.all(primaries.map(ask))
-    return all.flatMap((told, index) => {
+    const each = all.flatMap((told, index) => {
       const where = all.length === 1 ? '' : ` (primary ${index + 1} of ${all.length})`
       return findingsOf(told, survivesCrash).map((one) => ({ ...one, found: `${one.found}${where}` }))
     })
+    return [writing, ...each]
+  }
+}
+
+async function writable(redis: Redis, prefix: string): Promise<Finding> {
+  const id = 'writable'
+  try {
+    await redis.run(scripts.attempt, `${prefix}${mark()}`)
+    return { id, level: 'ok', found: 'writes are taken' }
+  } catch (error) {
+    // What the server itself has answered begins with a code in capitals; anything else is no answer.
+    if (!(error instanceof Error) || !/^[A-Z]{2,} /.test(error.message)) throw error
+    return {
+      id,
+      level: 'error',
+      found: `a write is refused: ${error.message.split(' script: ')[0]}`,
+      means: 'No claim can be made and no outcome kept: callers get 503.',
+      advice:
+        'Name the primary and not a replica, allow the account SET on the names of records, or see to what the answer names.',
+    }
   }
 }
 

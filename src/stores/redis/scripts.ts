@@ -179,6 +179,13 @@ local stuck = state == 'unknown' or state == 'dead' or (state == 'running' and e
     settling(`stuck and ${named}`, 'released', `'-'`, byStepsMs),
   ),
 
+  /** For the doctor: XX wants a key that is there, so it writes nothing, and is refused wherever a claim would be. */
+  attempt: script(
+    `-- KEYS: a name that no record has. Answers {'refused'}, or with the error that a write gets.`,
+    `redis.call('SET', KEYS[1], '-', 'XX', 'PX', 1)`,
+    `return {'refused'}`,
+  ),
+
   /** Tells what a client puts in front of every key (`keyPrefix`): SCAN gives names with it. */
   spell: script(`-- KEYS: a name. Answers the name as the server has it.`, 'return KEYS[1]'),
 } as const satisfies Record<string, Script>
