@@ -1,5 +1,7 @@
 /** The command line against the other stores, over every driver it looks for, each found in the project it is run in. */
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -131,6 +133,23 @@ describe.each(kinds)('$store by URL over $driver', (kind) => {
       expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } })
       expect(stdout).toContain('ECONNREFUSED')
       expect(stdout).not.toContain('hush')
+    })
+
+    test('a server that takes the connection and says nothing is not waited for without end', async () => {
+      if (kind.store !== 'redis') return
+      const silent = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
+      await once(silent, 'listening')
+      const { port } = silent.address() as AddressInfo
+      const url = `redis://127.0.0.1:${port}`
+      const { code, stdout } = await retrysafe(['list', '--json'], { url, cwd: project })
+      expect([code, JSON.parse(stdout).error.code]).toEqual([2, 'STORE_UNAVAILABLE'])
+      silent.close()
+    })
+
+    test('a database that Redis does not have is not answered for by another one', async () => {
+      if (kind.store !== 'redis') return
+      const { code, stdout } = await retrysafe(['list', '--json'], { url: `${opened.url}/99`, cwd: project })
+      expect([code, stdout]).toEqual([2, expect.stringContaining('out of range')])
     })
 
     test('a project without a driver is told which to install', async () => {

@@ -10,6 +10,7 @@ type MakeIoRedis = new (
   options: object,
 ) => IoRedis & {
   connect(): Promise<unknown>
+  ping(): Promise<unknown>
   disconnect(): void
   on(event: 'error', listener: (error: Error) => void): unknown
 }
@@ -33,7 +34,7 @@ export async function openRedis({ url, prefix, cwd }: Target): Promise<OpenedSto
   const socket = { connectTimeout: connectLimitMs, reconnectStrategy: false }
   const client = (module as NodeRedisModule).createClient({ url, socket })
   client.on('error', () => undefined)
-  await client.connect()
+  await inTime(client.connect())
   return { store: redis(client, options), close: async () => client.destroy() }
 }
 
@@ -45,8 +46,21 @@ async function ofIoRedis(Redis: MakeIoRedis, url: string) {
   client.on('error', (error) => {
     why = error
   })
-  await client.connect().catch((error: unknown) => {
+  await inTime(client.connect()).catch((error: unknown) => {
     throw why ?? error
   })
+  // A number of a database that is refused is told there too, and the client goes on in database 0; the answer to a later command comes behind it.
+  await inTime(client.ping()).catch(() => undefined)
+  if (why !== undefined) throw why
   return client
+}
+
+/** Both clients limit how long a connection may take, and neither how long the server may then be silent. */
+function inTime<Answer>(asked: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const silent = () => reject(new Error(`the server has said nothing for ${connectLimitMs} ms`))
+    timer = setTimeout(silent, connectLimitMs)
+  })
+  return Promise.race([asked, late]).finally(() => clearTimeout(timer))
 }
