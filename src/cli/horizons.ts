@@ -12,21 +12,21 @@ export interface Horizon {
 const hour = 3_600_000
 
 /** Senders whose schedule is published. */
-const known: Readonly<Record<string, number>> = {
+const known: ReadonlyMap<string, number> = new Map([
   // Live-mode webhooks: "for up to three days" (docs.stripe.com/webhooks).
-  stripe: 72 * hour,
+  ['stripe', 72 * hour],
   // The example schedule of the specification ends about 75 h after the first delivery.
-  'standard-webhooks': 75 * hour,
-}
+  ['standard-webhooks', 75 * hour],
+])
 
-export const horizonUsage = `Known by name: ${Object.entries(known)
+export const horizonUsage = `Known by name: ${[...known]
   .map(([name, ms]) => `${name} (${duration(ms)})`)
   .join(', ')}. Any other: --horizon app=72h`
 
 export function horizonGiven(text: string): Horizon {
   const at = text.indexOf('=')
   const name = at === -1 ? text : text.slice(0, at)
-  const horizonMs = at === -1 ? known[name] : durationMs(text.slice(at + 1), '--horizon')
+  const horizonMs = at === -1 ? known.get(name) : durationMs(text.slice(at + 1), '--horizon')
   if (name !== '' && horizonMs !== undefined) return { name, horizonMs }
   throw new CliError('USAGE', '--horizon is a known name, or NAME=DURATION such as app=72h', horizonUsage)
 }

@@ -63,6 +63,9 @@ function resolutionGiven(given: Given): Resolution {
   const value = textGiven(given, 'value')
   const status = numberGiven(given, 'status')
   const answers = [value, status].filter((one) => one !== undefined).length
+  const ofReply = ['header', 'body', 'body-file'].filter((name) => given.values[name] !== undefined)
+  if (status === undefined && ofReply.length > 0)
+    throw new CliError('USAGE', '--header, --body and --body-file go with --status')
   if (!done && answers > 0)
     throw new CliError('USAGE', '--not-done has no answer: --value and --status go with --done')
   if (!done) return { done }

@@ -13,11 +13,18 @@ export function withoutSecrets({ code, message, advice }: Complaint, { words, en
   return { code, message: clean(message), advice: clean(advice) }
 }
 
-/** The password of a URL, as it is written and as it is meant; also of one that cannot be parsed. */
+/** Shorter pieces are in too many words, and tell too little. */
+const longPiece = 4
+
+/**
+ * The password of a URL, as it is written and as it is meant; also of one that cannot be parsed, and the pieces of one that was parsed wrongly: behind an `@` that
+ * should have been `%40`, a driver takes the rest for the name of a host, and tells that there is no such host.
+ */
 function secretsIn(word: string | undefined): readonly string[] {
   const [, inside = ''] = /:\/\/[^:/@]*:(.*)@/s.exec(word ?? '') ?? []
   const [, parameter = ''] = /[?&]password=([^&]*)/.exec(word ?? '') ?? []
-  return [inside, parameter].flatMap((raw) => (raw === '' ? [] : [raw, decoded(raw)]))
+  const pieces = inside.split(/[@:/?#]/).filter(({ length }) => length >= longPiece)
+  return [inside, parameter, ...pieces].flatMap((raw) => (raw === '' ? [] : [raw, decoded(raw)]))
 }
 
 function decoded(raw: string): string {

@@ -36,7 +36,7 @@ async function textOf(given: Given): Promise<string> {
   const asked = textGiven(given, 'dialect')
   if (asked === undefined && textGiven(given, 'store') !== undefined) return ofModule(given)
   const dialect = asked ?? kindOf(urlGiven(given) ?? '')?.store
-  const write = dialects[dialect ?? '']
+  const write = Object.hasOwn(dialects, dialect ?? '') ? dialects[dialect ?? ''] : undefined
   if (write !== undefined) return write(textGiven(given, 'schema'))
   if (asked !== undefined)
     throw new CliError('USAGE', `--dialect is one of: ${Object.keys(dialects).join(', ')}`)

@@ -51,7 +51,14 @@ test.each([
   [['show', '--key', 'k'], 'USAGE', '--scope is missing'],
   [['doctor', '--retain', '72'], 'USAGE', '--retain must be a duration'],
   [['doctor', '--horizon', 'nobody'], 'USAGE', '--horizon is a known name'],
+  [['doctor', '--horizon', 'toString'], 'USAGE', '--horizon is a known name'],
+  [
+    ['resolve', '--scope', 's', '--key', 'k', '--generation', '1', '--done', '--value', '1', '--body', 'x'],
+    'USAGE',
+    'go with --status',
+  ],
   [['sql', '--dialect', 'oracle'], 'USAGE', '--dialect is one of'],
+  [['sql', '--dialect', 'toString'], 'USAGE', '--dialect is one of'],
   [['sweep', '--url', 'postgres://x', '--store', 'y.js'], 'USAGE', 'name two stores'],
   [['list'], 'STORE_NOT_NAMED', 'no store is named'],
   [['sql'], 'STORE_NOT_NAMED', 'no dialect is named'],
@@ -104,6 +111,7 @@ test.each([
   'postgres://user:hu%zzsh@127.0.0.1:1/x',
   'postgres://user:hush@127.0.0.1:port/x',
   'postgres://user:hu#sh@127.0.0.1/x',
+  'postgres://user:begin@hush/end@127.0.0.1/x',
   'postgres://127.0.0.1:1/x?user=u&password=hush',
 ])('a URL that leads nowhere is not repeated: case %#', async (url) => {
   for (const words of [
