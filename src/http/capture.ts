@@ -101,8 +101,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   let thrownMidway = false
   let stopped = false
   let isBroken = false
-  /** Callbacks of refused writes, until they are told. */
-  let refused: Callback[] | undefined = []
+  let untoldRefusals: Callback[] | undefined = []
   let head: Head | undefined
   let patience: NodeJS.Timeout | undefined
   const body = createHeldBody({ hold, maxBytes })
@@ -261,15 +260,15 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
 
   function refuse(done: Callback | undefined): false {
     if (done === undefined) return false
-    if (refused === undefined) process.nextTick(done, heldTooMuch())
-    else refused.push(done)
+    if (untoldRefusals === undefined) process.nextTick(done, heldTooMuch())
+    else untoldRefusals.push(done)
     return false
   }
 
   /** Behind our answer, because an error handler that finds headers sent destroys the connection. */
   function tellStopped(): void {
-    for (const done of refused ?? []) process.nextTick(done, heldTooMuch())
-    refused = undefined
+    for (const done of untoldRefusals ?? []) process.nextTick(done, heldTooMuch())
+    untoldRefusals = undefined
     sources.destroy()
   }
 
