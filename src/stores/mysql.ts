@@ -7,7 +7,7 @@ import { longestTimerMs } from '../clock.js'
 import { fail } from '../errors.js'
 import type { Inspecting, Operating, Store, Sweeping, Transactions } from '../store.js'
 import { transactions } from './mysql/begin.js'
-import { driverFor, type MysqlHandle, type MysqlTx } from './mysql/handles.js'
+import { driverFor, type MysqlHandle, type MysqlPool, type MysqlTx } from './mysql/handles.js'
 import { inspecting } from './mysql/inspecting.js'
 import { leaseMode } from './mysql/lease-mode.js'
 import { migrating } from './mysql/migrating.js'
@@ -15,11 +15,20 @@ import { patient } from './mysql/patience.js'
 import { renewals } from './mysql/renewals.js'
 import { serverOf } from './mysql/server.js'
 import { statementsFor } from './mysql/statements.js'
+import type { MysqlTool } from './mysql/tool.js'
 import { operating, sweeping } from './mysql/upkeep.js'
 
-export type { MysqlHandle, MysqlTx } from './mysql/handles.js'
+export type { MysqlHandle, MysqlPool, MysqlTx } from './mysql/handles.js'
 export type { MariadbPool, MariadbPoolConnection } from './mysql/mariadb.js'
 export type { Mysql2Pool, Mysql2PromisePool } from './mysql/mysql2.js'
+export type { MysqlTool } from './mysql/tool.js'
+export type { DrizzleDb, DrizzleTx } from './tools/drizzle.js'
+export type { KnexDb, KnexTx } from './tools/knex.js'
+export type { ToolHandle, ToolTx } from './tools/known.js'
+export type { KyselyDb, KyselyTx } from './tools/kysely.js'
+export type { PrismaDb, PrismaTx } from './tools/prisma.js'
+export type { Isolation, SqlAnswer } from './tools/tool.js'
+export type { TypeormDataSource, TypeormTx } from './tools/typeorm.js'
 
 /** Options of {@link mysql}. */
 export interface MysqlOptions {
@@ -29,10 +38,10 @@ export interface MysqlOptions {
    */
   readonly schema?: string
   /**
-   * A small pool for the renewals of lease mode alone. mysql2 needs none: a connection is opened beside its pool. Without it over `mariadb`, renewals stand in
-   * line with the work for a connection of the pool.
+   * A small pool for the renewals of lease mode alone. mysql2 needs none: a connection is opened beside its pool. Without it over `mariadb` or a tool,
+   * renewals stand in line with the work for a connection of the pool.
    */
-  readonly renewalPool?: MysqlHandle
+  readonly renewalPool?: MysqlPool
   /**
    * How long the database may take to answer one of our own statements, or the pool to give a connection, in ms; then it counts as down.
    * Default 10 s.
@@ -59,7 +68,10 @@ export interface MysqlStore<Tx> extends Store<Tx> {
  * Costs a fresh request five round trips before the work (two over `mariadb`, which pipelines) and two more than COMMIT after it. Needs InnoDB, the primary, and a binary log, if there is one, in the format ROW
  * or MIXED: its transactions are READ COMMITTED.
  *
- * @param pool A pool of `mysql2/promise` or `mysql2` 3, or of `mariadb` 3. It stays the caller's: `close()` does not end it.
+ * Over a tool every statement is a round trip of its own, and there is one more, which puts the idle limit back before the end.
+ *
+ * @param handle A pool of `mysql2/promise` or `mysql2` 3, or of `mariadb` 3; or a Drizzle, a Kysely, a Knex or a DataSource of TypeORM over mysql2, and then `tx` is its own
+ *   transaction; or `{ transaction, query }`. It stays the caller's: `close()` does not end it.
  * @throws `OPTION_INVALID` for an option or a handle that cannot be right.
  *
  * @example
@@ -73,17 +85,20 @@ export interface MysqlStore<Tx> extends Store<Tx> {
  * }
  * ```
  */
-export function mysql<Pool extends MysqlHandle>(
-  pool: Pool,
-  options: MysqlOptions = {},
-): MysqlStore<MysqlTx<Pool>> {
+export function mysql<Handle extends MysqlHandle>(
+  handle: Handle,
+  options?: MysqlOptions,
+): MysqlStore<MysqlTx<Handle>>
+/** Over any other tool that can run a transaction and a statement; `tx` is what its `transaction` gives. */
+export function mysql<Tx>(handle: MysqlTool<Tx>, options?: MysqlOptions): MysqlStore<Tx>
+export function mysql<Tx>(handle: MysqlHandle | MysqlTool<Tx>, options: MysqlOptions = {}): MysqlStore<Tx> {
   const { schema, answerTimeoutMs, renewalPool } = checked(options)
-  const driver = patient(driverFor<MysqlTx<Pool>>(pool), answerTimeoutMs)
+  const driver = patient(driverFor<Tx>(handle), answerTimeoutMs)
   const ground = {
     connections: driver,
     schema,
     statements: statementsFor(schema),
-    server: serverOf(),
+    server: serverOf(driver.begins),
   }
   const other = renewalPool && patient(driverFor<unknown>(renewalPool), answerTimeoutMs)
   const leases = renewals(other === undefined ? ground : { ...ground, connections: other })

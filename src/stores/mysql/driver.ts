@@ -48,6 +48,8 @@ export interface Connections {
 }
 
 export interface Driver<Tx> extends Connections {
+  /** A tool begins by itself, at READ COMMITTED: no statement can go in front, and without a transaction two statements are on two connections. */
+  readonly begins?: 'itself'
   acquire(): Promise<Session<Tx>>
   /** The session behind the caller's own open transaction; it is neither released nor destroyed. */
   adopt(tx: Tx): Session<Tx>

@@ -11,18 +11,31 @@ interface Said {
   readonly code?: unknown
   readonly message?: unknown
   readonly cause?: unknown
+  /** Where TypeORM and Sequelize have it. */
+  readonly driverError?: unknown
+  readonly original?: unknown
 }
 
 /** The number of a server's error, or 0 where the server did not speak. 2000 to 2999 and 45000 and above are made by clients. */
 export function errno(error: unknown): number {
-  let found: unknown = error
-  for (let level = 0; level < depth && typeof found === 'object' && found !== null; level += 1) {
-    const { errno: number, sqlState, cause } = found as Said
-    const isServers = typeof number === 'number' && number >= 1000 && number < 45_000
-    if (isServers && Math.trunc(number / 1000) !== 2 && typeof sqlState === 'string') return number
-    found = cause
+  const said = innerErrors(error).find(isServers)
+  return said === undefined ? 0 : Number(said.errno)
+}
+
+function isServers({ errno: number, sqlState }: Said): boolean {
+  const isItsOwn = typeof number === 'number' && number >= 1000 && number < 45_000
+  return isItsOwn && Math.trunc(number / 1000) !== 2 && typeof sqlState === 'string'
+}
+
+/** The error, and what it was made of. */
+function innerErrors(error: unknown): readonly Said[] {
+  const errors: Said[] = []
+  for (let found = error; errors.length < depth && typeof found === 'object' && found !== null; ) {
+    const inner: Said = found
+    errors.push(inner)
+    found = inner.cause ?? inner.driverError ?? inner.original
   }
-  return 0
+  return errors
 }
 
 /**
@@ -96,4 +109,15 @@ export function withoutValues(error: unknown): unknown {
   const told = errno(error) === 1062 ? 'a record of this key is there' : firstLine
   const number = (error as Said).errno
   return Object.assign(new Error(told), { code, errno: number, sqlState })
+}
+
+/** What a tool has made of the failure of a statement of ours, without the statement: its values stand in it. */
+export function plainly(error: unknown, text?: string): unknown {
+  if (isRetrysafeError(error)) return error
+  const inner = innerErrors(error)
+  const said = inner.find(isServers)
+  if (said !== undefined) return withoutValues(said)
+  const { message, code } = inner.at(-1) ?? { message: 'the tool has failed' }
+  const told = text === undefined ? String(message) : String(message).replaceAll(text, () => '…')
+  return Object.assign(new Error(told), { code })
 }

@@ -18,6 +18,7 @@ export function isTimeout(error: unknown): boolean {
 export function patient<Tx>(driver: Driver<Tx>, limitMs: number): Driver<Tx> {
   const { dedicate } = driver
   return {
+    ...driver,
     acquire: async () => limited(await connected(driver.acquire(), limitMs), limitMs),
     adopt: (tx) => limited(driver.adopt(tx), limitMs),
     ...(dedicate && { dedicate: async () => limited(await connected(dedicate(), limitMs), limitMs) }),

@@ -21,8 +21,11 @@ export interface Server {
   readonly plain: boolean
 }
 
-/** Asks at the first use, on a connection that is at hand; the settings of a pool's sessions are the same for all. An answer that fails is not kept. */
-export function serverOf(): (connection: Connection) => Promise<Server> {
+/**
+ * Asks at the first use, on a connection that is at hand; the settings of a pool's sessions are the same for all. An answer that fails is not kept. Over a tool nothing is
+ * plain: what belongs together gets a transaction, because else nobody knows whose connection it is on.
+ */
+export function serverOf(begins?: 'itself'): (connection: Connection) => Promise<Server> {
   let known: Server | undefined
   return async (connection) => {
     if (known !== undefined) return known
@@ -31,12 +34,13 @@ export function serverOf(): (connection: Connection) => Promise<Server> {
     const [level] = (await connection.run(isolationOf(mariadb))).rows
     const dirty = textAt(level, 0) === 'READ-UNCOMMITTED'
     const autocommit = integerAt(row, 2) === 1
+    const plain = autocommit && !dirty && begins === undefined
     const strict = mariadb && (await connection.run(strictSnapshots)).rows.length > 0
     const anySnapshot = strict ? setFor(['innodb_snapshot_isolation']) : ''
     const atOnce = mariadb
       ? setFor(['innodb_lock_wait_timeout', ...(strict ? ['innodb_snapshot_isolation'] : [])])
       : ''
-    known = { mariadb, anySnapshot, atOnce, maxPacket: integerAt(row, 1), dirty, plain: autocommit && !dirty }
+    known = { mariadb, anySnapshot, atOnce, maxPacket: integerAt(row, 1), dirty, plain }
     return known
   }
 }

@@ -79,12 +79,18 @@ export function isolationOf(mariadb: boolean): string {
  * that is free again. Without it, it is a transaction of its own that nobody commits.
  */
 export function settings(timeoutMs: number, mariadb: boolean): string {
-  const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
-  return `set @retrysafe_wait_timeout = @@session.wait_timeout, @retrysafe_autocommit = @@session.autocommit,
-    session wait_timeout = ${seconds}, session autocommit = 0, @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
+  return `${limitingIdle(timeoutMs)}, @retrysafe_autocommit = @@session.autocommit, session autocommit = 0,
+    @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
 }
-export const settingsAsBefore =
-  'set session wait_timeout = @retrysafe_wait_timeout, session autocommit = @retrysafe_autocommit'
+/** The second half of it. */
+export function limitingIdle(timeoutMs: number): string {
+  const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
+  return `${limitIdle}, session wait_timeout = ${seconds}`
+}
+export const limitIdle = 'set @retrysafe_wait_timeout = @@session.wait_timeout'
+export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'
+/** Puts back all of `settings`, once its transaction has ended: autocommit would commit it. */
+export const settingsAsBefore = `${unlimitIdle}, session autocommit = @retrysafe_autocommit`
 /** MySQL has no setting for one statement only, and 1 s is the least it can wait. */
 export const waitLittle =
   'set @retrysafe_lock_wait = @@session.innodb_lock_wait_timeout, session innodb_lock_wait_timeout = 1'

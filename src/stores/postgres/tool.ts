@@ -5,11 +5,12 @@
  * its values as literals, because tools differ in how they mark parameters. What the work sends through the tool is not read; the save's proof
  * of its transaction stands all the same (rule 21).
  */
-import type { SqlTool } from '../tools/tool.js'
+import { openTransaction, type ToolTransaction } from '../tools/held.js'
+import { rowsOf, type SqlTool } from '../tools/tool.js'
+import { viewOf } from '../tools/view.js'
 import type { Call, Driver, Flown, Result, Row, Session } from './driver.js'
 import { inlined } from './literals.js'
 import { withoutText } from './plain-error.js'
-import { viewOf } from './view.js'
 
 /** A tool that can run transactions in PostgreSQL. */
 export interface PostgresTool<Tx> {
@@ -73,12 +74,11 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
       // In words, and first: the tool may have begun at another level.
       return ask(tool, open.tx, asked, `set transaction ${text.slice('begin'.length)}`)
     }
-    if (text === 'commit') {
-      const result = await taken().end('commit')
-      committed = true
-      return result
+    if (text === 'commit' || text === 'rollback') {
+      await taken().end(text)
+      committed ||= text === 'commit'
+      return { rows: [], tag: text.toUpperCase() }
     }
-    if (text === 'rollback') return taken().end('rollback')
     return ask(tool, committed ? undefined : open?.tx, asked)
   }
 
@@ -92,67 +92,6 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
     given = true
     void open?.end('rollback')
   }
-}
-
-interface ToolTransaction<Tx> {
-  readonly tx: Tx
-  /** Why it ended before it was told to. */
-  lost(): unknown
-  onLost(listener: (cause: unknown) => void): void
-  /** Rejects when the COMMIT failed; a second end changes nothing. */
-  end(how: 'commit' | 'rollback'): Promise<Result>
-}
-
-/** Keeps the tool's transaction open until it is told how to end. */
-async function openTransaction<Tx>(tool: SqlTool<Tx>): Promise<ToolTransaction<Tx>> {
-  const listeners: ((cause: unknown) => void)[] = []
-  let told: 'commit' | 'rollback' | undefined
-  let cause: unknown
-  let settle: (how: 'commit' | 'rollback') => void = () => undefined
-  let ended: Promise<unknown> = Promise.resolve()
-  const tx = await new Promise<Tx>((resolve, reject) => {
-    let runs = 0
-    ended = tool.transaction((given) => {
-      runs += 1
-      if (runs > 1) return Promise.reject(new Error('transaction() has run its work twice'))
-      resolve(given)
-      return new Promise<void>((commit, rollBack) => {
-        settle = (how) => (how === 'commit' ? commit() : rollBack(new Error('rolled back by retrysafe')))
-      })
-    })
-    ended.then(() => lose(new Error('transaction() has not waited for its work')), lose)
-    ended.catch(reject)
-  })
-  return {
-    tx,
-    lost: () => cause,
-    onLost: (listener) => {
-      if (cause === undefined) listeners.push(listener)
-      else listener(cause)
-    },
-    end,
-  }
-
-  function lose(error: unknown): void {
-    if (told !== undefined) return
-    cause = error
-    for (const listener of listeners.splice(0)) listener(error)
-  }
-
-  async function end(how: 'commit' | 'rollback'): Promise<Result> {
-    told ??= how
-    if (!isClosed(cause)) settle(told)
-    if (how === 'commit') await ended
-    // Whatever the tool makes of it: what was not committed is not there.
-    else await ended.catch(() => undefined)
-    return { rows: [], tag: how.toUpperCase() }
-  }
-}
-
-/** Told of an end, postgres.js would send ROLLBACK to a socket that is gone, and that ends the process. */
-function isClosed(cause: unknown): boolean {
-  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return false
-  return cause.code === 'CONNECTION_CLOSED'
 }
 
 async function oneByOne(calls: readonly Call[], run: (asked: Call) => Promise<Result>): Promise<Flown> {
@@ -174,7 +113,7 @@ async function ask<Tx>(
   text = inlined(asked),
 ): Promise<Result> {
   try {
-    const rows = await tool.query(tx, text)
+    const rows = rowsOf(await tool.query(tx, text))
     return { rows: rows.map(rowOf), tag: '' }
   } catch (error) {
     throw withoutText(error, text)

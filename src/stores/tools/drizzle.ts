@@ -1,5 +1,5 @@
 /** Drizzle, over any of its drivers that runs interactive transactions. */
-import { hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
+import { firstOf, hasFunctions, type KnownTool, known, rowsOf, type SqlAnswer } from './tool.js'
 
 /** What is used of a database of Drizzle; a type test holds it against the real ones. */
 export interface DrizzleDb {
@@ -16,7 +16,7 @@ export type DrizzleTx<Db extends DrizzleDb> = Parameters<Db['transaction']>[0] e
   : never
 
 interface Real {
-  transaction<Value>(work: (tx: Real) => Promise<Value>): Promise<Value>
+  transaction<Value>(work: (tx: Real) => Promise<Value>, config?: object): Promise<Value>
   execute(query: string): PromiseLike<unknown>
   /** The database behind `withReplicas`: a replica is late. */
   readonly $primary?: Real
@@ -41,17 +41,23 @@ export function drizzle(handle: unknown): KnownTool | undefined {
   if (isPool(db.$client)) listen(db.$client)
   /** Set while a statement of ours is prepared, which is not asked for. */
   let ours = false
+  const dialect = kinds.find((name) => name in dialects)
+  const answerOf = dialect === 'MySqlDatabase' ? firstOf : rowsOf
   return known<Real>(
     'Drizzle',
-    kinds.find((name) => name in dialects),
-    { transaction: (work) => db.transaction(work), query, seal },
+    dialect,
+    {
+      transaction: (work, isolationLevel) => db.transaction(work, isolationLevel && { isolationLevel }),
+      query,
+      seal,
+    },
     isOneClient(db.$client)
       ? 'over one Client attempts would share its transaction; give it a Pool'
       : undefined,
   )
 
-  async function query(tx: Real | undefined, text: string): Promise<readonly object[]> {
-    return rowsOf(await sent(tx ?? db, text))
+  async function query(tx: Real | undefined, text: string): Promise<SqlAnswer> {
+    return answerOf(await sent(tx ?? db, text))
   }
 
   function sent(through: Real, text: string): PromiseLike<unknown> {

@@ -1,5 +1,5 @@
 /** Knex. */
-import { hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
+import { firstOf, hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
 
 /** What is used of a Knex; a type test holds it against the real one. */
 export interface KnexDb {
@@ -16,7 +16,7 @@ export type KnexTx<Db extends KnexDb> = Parameters<Db['transaction']>[0] extends
   : never
 
 interface Real {
-  transaction<Value>(work: (tx: Real) => Promise<Value>): Promise<Value>
+  transaction<Value>(work: (tx: Real) => Promise<Value>, config?: object): Promise<Value>
   raw(text: string): PromiseLike<unknown>
   readonly isTransaction?: boolean
   readonly client?: { readonly dialect?: string }
@@ -27,8 +27,10 @@ export function knex(handle: unknown): KnownTool | undefined {
   if (!hasFunctions(handle, ['transaction', 'raw', 'batchInsert'])) return undefined
   const db = handle as unknown as Real
   if (db.isTransaction) return undefined
-  return known<Real>('Knex', db.client?.dialect, {
-    transaction: (work) => db.transaction(work),
-    query: async (tx, text) => rowsOf(await (tx ?? db).raw(text)),
+  const dialect = db.client?.dialect
+  const answerOf = dialect === 'mysql' ? firstOf : rowsOf
+  return known<Real>('Knex', dialect, {
+    transaction: (work, isolationLevel) => db.transaction(work, isolationLevel && { isolationLevel }),
+    query: async (tx, text) => answerOf(await (tx ?? db).raw(text)),
   })
 }

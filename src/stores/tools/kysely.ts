@@ -1,5 +1,5 @@
 /** Kysely 0.28 and later. */
-import { hasFunctions, type KnownTool, known, rowsOf } from './tool.js'
+import { hasFunctions, type Isolation, type KnownTool, known, type SqlAnswer } from './tool.js'
 
 /** What is used of a Kysely; a type test holds it against the real one. */
 export interface KyselyDb {
@@ -15,9 +15,19 @@ export type KyselyTx<Db extends KyselyDb> = Parameters<ReturnType<Db['transactio
   ? Tx
   : never
 
+interface Beginning {
+  setIsolationLevel(level: Isolation): Beginning
+  execute<Value>(work: (tx: Real) => Promise<Value>): Promise<Value>
+}
+
+interface Result {
+  readonly rows: readonly object[]
+  readonly numAffectedRows?: bigint
+}
+
 interface Real {
-  transaction(): { execute<Value>(work: (tx: Real) => Promise<Value>): Promise<Value> }
-  executeQuery(compiled: object): Promise<unknown>
+  transaction(): Beginning
+  executeQuery(compiled: object): Promise<Result>
   withoutPlugins(): Real
   withPlugin(plugin: object): Real
   getExecutor(): { readonly adapter: { supportsTransactionalDdl?: boolean; supportsReturning?: boolean } }
@@ -29,9 +39,12 @@ export function kysely(handle: unknown): KnownTool | undefined {
   if ((handle as unknown as KyselyDb).isTransaction) return undefined
   const db = handle as unknown as Real
   return known<Real>('Kysely', dialectOf(db), {
-    transaction: (work) => db.transaction().execute(work),
+    transaction: (work, isolation) => {
+      const beginning = db.transaction()
+      return (isolation ? beginning.setIsolationLevel(isolation) : beginning).execute(work)
+    },
     // The user's plugins are for the user's rows: one that parses JSON would make objects of keys that look like it.
-    query: async (tx, text) => rowsOf(await (tx ?? db).withoutPlugins().executeQuery(compiled(text))),
+    query: async (tx, text) => answerOf(await (tx ?? db).withoutPlugins().executeQuery(compiled(text))),
     // Kysely itself would send a query that was built in the transaction and is executed behind its end.
     seal: (tx, ask) => tx.withPlugin(asking(ask)),
   })
@@ -46,6 +59,12 @@ function asking(ask: () => void): object {
     },
     transformResult: async ({ result }: { readonly result: unknown }) => result,
   }
+}
+
+/** A server that gives rows may tell their number too. */
+function answerOf({ rows, numAffectedRows }: Result): SqlAnswer {
+  if (numAffectedRows === undefined || rows.length > 0) return rows
+  return { affectedRows: Number(numAffectedRows) }
 }
 
 /** What `CompiledQuery.raw(text)` of Kysely makes. */

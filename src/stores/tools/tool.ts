@@ -3,10 +3,16 @@
  * dialects are its own.
  */
 
+/** The only level that is asked of a tool, where it must be said before its transaction begins. */
+export type Isolation = 'read committed'
+
+/** The rows of a statement, or how many rows it has changed where the server says so by itself. */
+export type SqlAnswer = readonly object[] | { readonly affectedRows: number }
+
 /** A tool that can run a transaction and a statement. */
 export interface SqlTool<Tx> {
-  transaction<Value>(work: (tx: Tx) => Promise<Value>): Promise<unknown>
-  query(tx: Tx | undefined, text: string): Promise<readonly object[]>
+  transaction<Value>(work: (tx: Tx) => Promise<Value>, isolation?: Isolation): Promise<unknown>
+  query(tx: Tx | undefined, text: string): Promise<SqlAnswer>
   /**
    * Makes a transaction ask before each statement that it sends: for a tool that by itself would send one on a connection that serves somebody
    * else by then. Asking throws once the attempt is over.
@@ -50,4 +56,10 @@ export function rowsOf(answer: unknown): readonly object[] {
   const { rows } = answer as { readonly rows?: unknown }
   // A driver gives none where a statement gives no rows.
   return Array.isArray(rows) ? rows : []
+}
+
+/** The answer of mysql2: rows or what was changed, and beside them the columns. */
+export function firstOf(answer: unknown): SqlAnswer {
+  const [first] = answer as readonly [SqlAnswer]
+  return first
 }

@@ -1,5 +1,5 @@
 /** TypeORM, by its DataSource. */
-import { hasFunctions, type KnownTool, known } from './tool.js'
+import { hasFunctions, type KnownTool, known, type SqlAnswer } from './tool.js'
 
 /** What is used of a DataSource; a type test holds it against the real one. */
 export interface TypeormDataSource {
@@ -16,7 +16,7 @@ interface Runner {
     text: string,
     parameters: undefined,
     structured: true,
-  ): Promise<{ readonly records?: readonly object[] }>
+  ): Promise<{ readonly records?: readonly object[]; readonly affected?: number }>
   release(): Promise<void>
 }
 
@@ -26,6 +26,7 @@ interface Manager {
 
 interface Real {
   transaction<Value>(work: (tx: Manager) => Promise<Value>): Promise<Value>
+  transaction<Value>(isolation: string, work: (tx: Manager) => Promise<Value>): Promise<Value>
   createQueryRunner(mode: 'master'): Runner
   readonly options?: { readonly type?: string }
 }
@@ -35,13 +36,14 @@ export function typeorm(handle: unknown): KnownTool | undefined {
   if (!hasFunctions(handle, ['transaction', 'createQueryRunner', 'getRepository'])) return undefined
   const source = handle as unknown as Real
   return known<Manager>('TypeORM', source.options?.type, {
-    transaction: (work) => source.transaction(work),
+    transaction: (work, isolation) =>
+      isolation ? source.transaction(isolation.toUpperCase(), work) : source.transaction(work),
     query: (tx, text) => (tx === undefined ? alone(source, text) : records(tx.queryRunner, text)),
   })
 }
 
 /** On the primary, in words: a DataSource may know replicas. */
-async function alone(source: Real, text: string): Promise<readonly object[]> {
+async function alone(source: Real, text: string): Promise<SqlAnswer> {
   const runner = source.createQueryRunner('master')
   try {
     return await records(runner, text)
@@ -51,6 +53,7 @@ async function alone(source: Real, text: string): Promise<readonly object[]> {
 }
 
 /** Structured, because the rows of an UPDATE would come in a pair with their count. */
-async function records(runner: Runner, text: string): Promise<readonly object[]> {
-  return (await runner.query(text, undefined, true)).records ?? []
+async function records(runner: Runner, text: string): Promise<SqlAnswer> {
+  const { records = [], affected } = await runner.query(text, undefined, true)
+  return affected === undefined || records.length > 0 ? records : { affectedRows: affected }
 }

@@ -7,9 +7,18 @@
  * else they return (a builder, say) is the tool's own and no longer watched, unless the tool can be told to ask (`seal`).
  */
 import { fail } from '../../errors.js'
-import type { Guarded } from './driver.js'
 
 type Target = object & Partial<Record<PropertyKey, unknown>>
+
+/** What the work is given, and what is known of its use. */
+export interface View<Tx> {
+  readonly tx: Tx
+  used(): boolean
+  /** From now on every use throws; resolves when the promises that the tool gave have settled. */
+  settle(): Promise<void>
+  /** A tool puts its statements in a row by itself. */
+  between<T>(run: () => Promise<T>): Promise<T>
+}
 
 interface Watched<Tx> {
   /** Makes a transaction ask before it sends a statement; asking throws once the attempt is over. */
@@ -18,7 +27,7 @@ interface Watched<Tx> {
   readonly lost?: () => unknown
 }
 
-export function viewOf<Tx>(tx: Tx, { seal, lost }: Watched<Tx> = {}): Guarded<Tx> {
+export function viewOf<Tx>(tx: Tx, { seal, lost }: Watched<Tx> = {}): View<Tx> {
   const pending = new Set<Promise<unknown>>()
   let settled = false
   let used = false
