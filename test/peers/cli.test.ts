@@ -1,6 +1,6 @@
 /** The command line against the other stores, over every driver it looks for, each found in the project it is run in. */
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -174,6 +174,12 @@ describe('sqlite by a file', () => {
     }
     expect((await retrysafe(['migrate', '--json'], how)).json()).toEqual({ migrated: ['0001_intent'] })
     expect((await retrysafe(['list', '--json'], { ...how, url: 'sqlite:absent.db' })).code).toBe(0)
+  })
+
+  test('a database in memory is no file to migrate', async () => {
+    const how = { url: 'sqlite::memory:', cwd: project }
+    expect((await retrysafe(['migrate'], how)).code).toBe(2)
+    expect(existsSync(join(project, ':memory:'))).toBe(false)
   })
 
   test('the journal that a file has is told, and not changed', async () => {

@@ -200,6 +200,24 @@ test('COMMITs are synced unless that is switched off', async () => {
   await lax.close()
 })
 
+test('a file that answers every look and takes no write is told of', async () => {
+  const writable = async (of: SqliteStore<Db>) =>
+    (await of.inspecting.inspect()).find(({ id }) => id === 'writable')
+  expect(await writable(store)).toMatchObject({ level: 'ok' })
+  const db = file.connect()
+  db.pragma('query_only = true')
+  expect(await writable(sqlite(db))).toMatchObject({
+    level: 'error',
+    found: expect.stringContaining('readonly'),
+  })
+  db.pragma('query_only = false')
+  db.exec('drop table retrysafe_swept')
+  expect(await writable(store)).toMatchObject({
+    level: 'error',
+    found: expect.stringContaining('no such table'),
+  })
+})
+
 describe('within', () => {
   test('a connection without an open transaction is refused', async () => {
     const db = file.connect()

@@ -12,15 +12,15 @@ export function isSqlitePath(url: string): boolean {
   return /\.(?:db|sqlite3?)$/i.test(url) && !url.includes('://')
 }
 
+const nameTheFile = 'Name the file of the service, or run `retrysafe migrate`.'
+
 /** Opening a file that is not there would make an empty one, which answers every question as if nothing had ever been claimed. */
 export async function openSqlite({ url, cwd, mayCreate }: Target): Promise<OpenedStore> {
+  if (url.includes(':memory:'))
+    throw new CliError('STORE_UNAVAILABLE', 'a database in memory is in its own process only', nameTheFile)
   const file = fileOf(url, cwd)
   if (!mayCreate && !existsSync(file))
-    throw new CliError(
-      'STORE_UNAVAILABLE',
-      `there is no file ${file}`,
-      'Name the file of the service, or run `retrysafe migrate`.',
-    )
+    throw new CliError('STORE_UNAVAILABLE', `there is no file ${file}`, nameTheFile)
   const open = await opener(cwd)
   // What `migrate` opens is put into WAL mode; what is only looked at stays as it is, so that the doctor sees it.
   if (mayCreate) return { store: sqlite({ open: () => open(file) }), close: async () => undefined }

@@ -6,15 +6,41 @@ import type { Connection } from './connection.js'
 import { integerIn } from './rows.js'
 import { fileOf, fullSync, journalOf } from './sources.js'
 import { statements } from './statements.js'
-import { type Context, read } from './turns.js'
+import { type Context, read, write } from './turns.js'
 
 export function inspecting(context: Context): Inspecting {
-  return { inspect: () => read(context, (connection) => inspectAll(context, connection)) }
+  return { inspect }
+
+  async function inspect(): Promise<readonly Finding[]> {
+    const findings = await read(context, (connection) => lookAt(context, connection))
+    if (isBroken(findings)) return findings
+    const writing = await writable(context)
+    if (isBroken([writing])) return [...findings, writing]
+    return [...findings, writing, await read(context, unfinished)]
+  }
 }
 
-function inspectAll(context: Context, connection: Connection): readonly Finding[] {
-  const findings = [version(connection), place(connection), sync(context, connection), tables(connection)]
-  return findings.some(({ level }) => level === 'error') ? findings : [...findings, unfinished(connection)]
+function lookAt(context: Context, connection: Connection): readonly Finding[] {
+  return [version(connection), place(connection), sync(context, connection), tables(connection)]
+}
+
+function isBroken(findings: readonly Finding[]): boolean {
+  return findings.some(({ level }) => level === 'error')
+}
+
+/** What may only be read answers every look, and so does a file whose list of migrations says more than it has. */
+async function writable(context: Context): Promise<Finding> {
+  try {
+    await write(context, ({ rows }) => rows(statements.proveWritable))
+    return fine('writable', 'the file takes writes')
+  } catch (error) {
+    const { message, cause } = error as Error
+    const why = cause instanceof Error ? cause.message : message
+    const means = 'No claim can be made and no outcome kept: callers get 503.'
+    const advice =
+      'Run this as the account of the service; let it write the file and its folder, and bring back what is missing.'
+    return finding('error', 'writable', why, means, advice)
+  }
 }
 
 function version(connection: Connection): Finding {
