@@ -12,10 +12,13 @@ import type { Settings } from './options.js'
 import { failOfOurs } from './user-code.js'
 
 /**
- * Starts the handlers. `threw` is to be called with what they throw, where that can be seen; the function that is returned tells at
- * the end whether it could.
+ * Starts the handlers. `threw` is to be called with what they throw, where that can be seen, and with whether they were refused before they
+ * began; the function that is returned tells at the end whether it could.
  */
-export type Start<Tx> = (attempt: HttpAttempt<Tx>, threw: (error: unknown) => void) => () => boolean
+export type Start<Tx> = (
+  attempt: HttpAttempt<Tx>,
+  threw: (error: unknown, refused?: boolean) => void,
+) => () => boolean
 
 export interface Around<Tx> {
   readonly perform: Perform<Tx>
@@ -33,9 +36,9 @@ export function createAround<Tx>(settings: Settings, res: ServerResponse, start:
     const hold = mode === 'transaction' ? 'all' : 'end'
     const own = capture(res, { hold, maxBytes: maxReplyBytes, drop: replayMarker, patienceMs: leaseMs })
     capturing = own
-    let thrown: { readonly error: unknown } | undefined
-    const seesThrows = start(attempt, (error) => {
-      if (own.threw()) thrown = { error }
+    let thrown: { readonly error: unknown; readonly fault: 'thrown' | 'refused' } | undefined
+    const seesThrows = start(attempt, (error, refused) => {
+      if (own.threw()) thrown = { error, fault: refused ? 'refused' : 'thrown' }
     })
     const { reply, whole, broken } = await own.captured
     const isSure = seesThrows()
@@ -44,7 +47,7 @@ export function createAround<Tx>(settings: Settings, res: ServerResponse, start:
     // Broken off with the client's connection: in lease mode the work is done, only its reply is lost.
     const failed = broken === 'byHandler' || (broken === 'clientGone' && mode === 'transaction')
     if (failed) return { reply, whole, fault: 'broken', error }
-    if (thrown !== undefined) return { reply, whole, fault: 'thrown', error }
+    if (thrown !== undefined) return { reply, whole, ...thrown }
     return { reply, whole, fault: isSure ? 'none' : 'unknown' }
   }
 

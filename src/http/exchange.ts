@@ -35,8 +35,8 @@ export interface HttpCall {
   readonly rawHeaders: readonly string[]
   /** What `scope`, `fingerprint` and `mayReplay` are given. */
   readonly request: unknown
-  /** How long the host lets this call run, in ms, where it says so: its work gets no more, whatever `workTimeoutMs`. */
-  readonly leftMs?: number
+  /** How long the host lets this call run from now on, in ms, where it says so: neither work nor waiting gets more. */
+  leftMs?(): number
   /** Reads the body without taking it from those that come later; throws `BODY_TOO_LARGE` above the limit. */
   readBody(limitBytes: number): Promise<Content | undefined>
 }
@@ -105,9 +105,11 @@ export function createExchange<Tx>(
   return { settings, run }
 }
 
-function policyFor({ policy }: Settings, { leftMs }: HttpCall): Policy {
-  if (leftMs === undefined || leftMs >= policy.workTimeoutMs) return policy
-  return { ...policy, workTimeoutMs: leftMs }
+function policyFor({ policy }: Settings, call: HttpCall): Policy {
+  const leftMs = call.leftMs?.() ?? Number.POSITIVE_INFINITY
+  const workTimeoutMs = Math.min(policy.workTimeoutMs, leftMs)
+  const waitMs = Math.min(policy.waitMs, leftMs)
+  return leftMs === Number.POSITIVE_INFINITY ? policy : { ...policy, workTimeoutMs, waitMs }
 }
 
 /** A request that is to be done once. */
@@ -258,7 +260,7 @@ async function execute<Tx>(
   } catch (error) {
     if (failed === undefined || !Object.is(failed.error, error)) throw error
     // The framework has answered this very error already, and all of its work is undone.
-    if (failed.fault === 'thrown') return { do: 'own', reply: firstReply(failed.reply) }
+    if (failed.fault !== 'broken') return { do: 'own', reply: firstReply(failed.reply) }
     // Of an answer that broke off nobody may take the part for the whole: its status is that of work which does not stand.
     return { do: 'answer', reply: brokenReply() }
   }
@@ -266,10 +268,12 @@ async function execute<Tx>(
 
 /**
  * Whether an end is a throw to the core, which can then tell a rival's deadlock from a failure. One that broke off always is: what came of
- * it is no answer. Any other is one in lease mode, and past the point of no return.
+ * it is no answer. Any other is one in lease mode, unless the handler was never entered, and past the point of no return.
  */
-function isFailure(end: HttpEnd, { mode }: Policy, noReturn: boolean): boolean {
-  return end.fault === 'broken' || (isThrown(end) && mode === 'transaction' && !noReturn)
+function isFailure(end: HttpEnd, { mode, keep }: Policy, noReturn: boolean): boolean {
+  if (end.fault === 'broken') return true
+  const never = mode === 'transaction' || (end.fault === 'refused' && keep !== 'all')
+  return isThrown(end) && never && !noReturn
 }
 
 /** A handler that passes on another service's reply may have its marker in it; this reply is a first one all the same. */

@@ -15,9 +15,10 @@ export interface HttpEnd {
   readonly whole: boolean
   /**
    * Whether the status was chosen (`none`) or is what a framework made of a throw, which in transaction mode is never kept; `unknown`:
-   * nobody could see which. `broken`: the handler broke its answer off, which is a failure in every mode.
+   * nobody could see which. `refused`: thrown before the handler was entered, so that there is nothing to keep in any mode. `broken`: the
+   * handler broke its answer off, which is a failure in every mode.
    */
-  readonly fault: 'none' | 'thrown' | 'unknown' | 'broken'
+  readonly fault: 'none' | 'thrown' | 'refused' | 'unknown' | 'broken'
 }
 
 export function httpFormat(policy: Policy, names: ReadonlySet<string>): Format<HttpEnd> {
@@ -67,7 +68,7 @@ export function httpFormat(policy: Policy, names: ReadonlySet<string>): Format<H
 
 /** Whether the end is a throw, whatever status it was answered with. */
 export function isThrown({ fault }: HttpEnd): boolean {
-  return fault === 'thrown' || fault === 'broken'
+  return fault === 'thrown' || fault === 'refused' || fault === 'broken'
 }
 
 function keeps(keep: Policy['keep'], reply: StoredReply): boolean {

@@ -20,6 +20,11 @@ export function claimError(error: unknown): void {
   if (typeof error === 'object' && error !== null) ours.add(error)
 }
 
+/** Whether an error is ours to answer, although it comes out of a handler. */
+export function isOfOurs(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && ours.has(error)
+}
+
 export interface UserCode {
   /** The same function; what it throws, or rejects with, is remembered. */
   of<Values extends unknown[], Result>(call: (...values: Values) => Result): (...values: Values) => Result
@@ -59,8 +64,7 @@ export function createUserCode(): UserCode {
   }
 
   function threw(error: unknown): boolean {
-    if (typeof error === 'object' && error !== null && ours.has(error)) return false
-    return thrown.has(error)
+    return !isOfOurs(error) && thrown.has(error)
   }
 
   return { of, policyOf, threw }

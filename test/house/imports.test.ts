@@ -83,7 +83,7 @@ test('only the program of the command line ends the process', () => {
 })
 
 test('an adapter holds no word of the protocol', () => {
-  for (const adapter of ['express', 'fastify', 'fetch', 'koa', 'hono', 'lambda']) {
+  for (const adapter of ['express', 'fastify', 'fetch', 'koa', 'hono', 'lambda', 'nest']) {
     const text = readFileSync(join(src, 'http', `${adapter}.ts`), 'utf8')
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     expect(code).not.toMatch(

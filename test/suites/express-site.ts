@@ -53,7 +53,7 @@ function mount<Tx extends object>(app: Express, safe: HttpSite<Tx>['safe'], rout
   })
 }
 
-function answer(response: Response, said: Said): void {
+export function answer(response: Response, said: Said): void {
   if ('status' in said) response.status(said.status)
   if ('headers' in said && said.headers !== undefined) response.set(said.headers)
   switch (said.do) {

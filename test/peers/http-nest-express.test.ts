@@ -1,0 +1,3 @@
+import { nestSuites } from './nest-suites.js'
+
+nestSuites('express')
