@@ -2,6 +2,7 @@
  * Bodies of the fetch kind: read whole up to a limit, from a copy where others read them too.
  */
 import { fail } from '../errors.js'
+import { plainBody } from './body.js'
 import type { Content } from './content.js'
 
 /** Reads a request's body from a copy, so that the handler finds its own unread. */
@@ -13,9 +14,27 @@ export async function readRequestBody(request: Request, limitBytes: number): Pro
     })
   }
   const bytes = await readUpTo(request.clone().body, limitBytes)
-  if (bytes === undefined) throw fail('BODY_TOO_LARGE', { detail: `the limit is ${limitBytes} bytes` })
-  const contentType = request.headers.get('content-type')
-  return { bytes, ...(contentType !== null && { contentType }) }
+  return contentOf(bytes, (name) => request.headers.get(name), limitBytes)
+}
+
+/**
+ * Bytes with what the headers say of them, without a content coding that is known here; undefined stands for more than the limit.
+ *
+ * @throws `BODY_TOO_LARGE`; `BODY_INVALID` for bytes that are not what they say
+ */
+export async function contentOf(
+  sent: Uint8Array | undefined,
+  header: (name: string) => string | null | undefined,
+  limitBytes: number,
+): Promise<Content> {
+  if (sent === undefined || sent.length > limitBytes) {
+    throw fail('BODY_TOO_LARGE', { detail: `the limit is ${limitBytes} bytes` })
+  }
+  const bytes = await plainBody(sent, header('content-encoding') ?? '', limitBytes)
+  const contentType = header('content-type') ?? undefined
+  // In a coding that is not known here the type says nothing about the bytes.
+  if (bytes === undefined) return { bytes: sent }
+  return { bytes, ...(contentType !== undefined && { contentType }) }
 }
 
 /**

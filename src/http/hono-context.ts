@@ -34,3 +34,13 @@ export function putResponse(c: HonoContext, response: Response, others: Headers 
   c.res = undefined
   c.res = response
 }
+
+/**
+ * Answers for a handler that is still at work: what it says or throws later would else become the answer, while middleware further out
+ * takes its time. What such middleware adds to this response is lost with it.
+ */
+export function fixResponse(c: HonoContext, response: Response, others: Headers): void {
+  putResponse(c, response, others)
+  // Copies, because whoever wants to change the response may read its body.
+  Object.defineProperty(c, 'res', { get: () => response.clone(), set: () => undefined, configurable: true })
+}

@@ -11,7 +11,7 @@ import type { Retrysafe } from '../retrysafe.js'
 import { createExchange, type Exchange, type HttpAttempt, type HttpCall } from './exchange.js'
 import { type Answered, carry } from './fetch-carry.js'
 import { readHonoBody } from './hono-body.js'
-import { answerIn, headersOf, putResponse } from './hono-context.js'
+import { answerIn, fixResponse, headersOf, putResponse } from './hono-context.js'
 import type { HonoContext, HonoMiddleware } from './hono-types.js'
 import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
 import type { Reply } from './reply.js'
@@ -94,9 +94,15 @@ function mount<Tx>(exchange: Exchange<Tx>, run: Run<Tx>): HonoMiddleware<HonoCon
   return async (c, next) => {
     const before = headersOf(c)
     let answered: Answered | undefined
+    let isAtWork = false
     const carrying = carry(exchange, callOf(c), async (attempt, body) => {
-      answered = await run(c, next, attempt, body)
-      return answered
+      isAtWork = true
+      try {
+        answered = await run(c, next, attempt, body)
+        return answered
+      } finally {
+        isAtWork = false
+      }
     })
     const carried = await carrying.catch((error: unknown) => {
       // What the handler had answered, headers and cookies included, is not what the error handler adds to.
@@ -104,6 +110,7 @@ function mount<Tx>(exchange: Exchange<Tx>, run: Run<Tx>): HonoMiddleware<HonoCon
       throw error
     })
     if (carried.do === 'pass') await next()
+    else if (isAtWork) fixResponse(c, carried.response, before)
     else if (carried.do === 'answer') putResponse(c, carried.response, before)
     else putResponse(c, carried.response, answered?.answer instanceof Response ? undefined : headersOf(c))
     return undefined

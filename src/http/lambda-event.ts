@@ -1,9 +1,9 @@
 /**
  * A proxy event of API Gateway as a request.
  */
-import { fail } from '../errors.js'
 import type { Content } from './content.js'
 import type { HttpCall } from './exchange.js'
+import { contentOf } from './fetch-body.js'
 import { headerLines } from './headers.js'
 import type { LambdaContext, LambdaEvent, LambdaEventV1, LambdaEventV2 } from './lambda-types.js'
 
@@ -18,14 +18,16 @@ export function isV2(event: LambdaEvent): event is LambdaEventV2 {
 /** Reads an event; of what Lambda passes besides, only the time that is left. */
 export function callOf(event: LambdaEvent, context: unknown): HttpCall {
   const rawHeaders = headersOf(event)
-  const leftMs = (context as Partial<LambdaContext> | undefined)?.getRemainingTimeInMillis?.()
+  const clock = context as Partial<LambdaContext> | undefined
   return {
     method: isV2(event) ? event.requestContext.http.method : event.httpMethod,
     target: isV2(event) ? targetOf(event.rawPath, event.rawQueryString) : targetOfV1(event),
     rawHeaders,
     request: event,
-    ...(leftMs !== undefined && { leftMs: Math.max(1, leftMs - lastWordsMs) }),
-    readBody: async (limitBytes) => readBody(event, rawHeaders, limitBytes),
+    ...(clock?.getRemainingTimeInMillis && {
+      leftMs: () => Math.max(1, (clock.getRemainingTimeInMillis?.() ?? 0) - lastWordsMs),
+    }),
+    readBody: (limitBytes) => readBody(event, rawHeaders, limitBytes),
   }
 }
 
@@ -53,14 +55,12 @@ function targetOf(path: string, query: string): string {
   return query === '' ? safe : `${safe}?${query}`
 }
 
-function readBody(
+async function readBody(
   { body, isBase64Encoded }: LambdaEvent,
   rawHeaders: readonly string[],
   limitBytes: number,
-): Content | undefined {
+): Promise<Content | undefined> {
   if (body === undefined || body === null || body === '') return undefined
   const bytes = Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8')
-  if (bytes.length > limitBytes) throw fail('BODY_TOO_LARGE', { detail: `the limit is ${limitBytes} bytes` })
-  const [contentType] = headerLines(rawHeaders, 'content-type')
-  return { bytes, ...(contentType !== undefined && { contentType }) }
+  return contentOf(bytes, (name) => headerLines(rawHeaders, name)[0], limitBytes)
 }

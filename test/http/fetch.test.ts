@@ -1,4 +1,5 @@
 /** Fetch-style handlers, beyond what the suite holds every adapter to: streams, thrown responses, bodies that others read. */
+import { gzipSync } from 'node:zlib'
 import { reply, retrysafe, type Store } from 'retrysafe'
 import { idempotencyOf, idempotent } from 'retrysafe/fetch'
 import { type MemoryTx, memory } from 'retrysafe/memory'
@@ -148,6 +149,25 @@ test('the coding of a handler that streams does not stand beside the length of w
   )
   const { headers } = await handler(post('k'))
   expect([headers.get('transfer-encoding'), headers.get('content-length')]).toEqual([null, '2'])
+})
+
+test('a retry that comes compressed is the same request, and the handler still finds it as it was sent', async () => {
+  const zipped = gzipSync('{"a":1}')
+  const seen: unknown[] = []
+  const handler = idempotent(setUp('lease'))(async (request: Request) => {
+    seen.push(Buffer.from(await request.arrayBuffer()))
+    return new Response('ok')
+  })
+  const compressed = () => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip', 'idempotency-key': 'k' }
+    return new Request('http://service/orders?x=1', { method: 'POST', body: zipped, headers })
+  }
+  await handler(compressed())
+  expect(seen).toEqual([zipped])
+  expect((await handler(post('k'))).headers.get('idempotent-replayed')).toBe('true')
+  expect((await handler(post('k', '{"a":2}'))).status).toBe(422)
+  const broken = await handler(post('k2', 'no gzip', { 'content-encoding': 'gzip' }))
+  expect([broken.status, await broken.json()]).toMatchObject([400, { code: 'BODY_INVALID' }])
 })
 
 test('what a handler throws is thrown on, and the key is free', async () => {

@@ -1,150 +1,18 @@
-/** Hono on the wire: bodies that others read, streams, events, clients that hang up, HTTP/2. */
+/** Hono on the wire: streams, events, clients that hang up, late answers, HTTP/2. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { createAdaptorServer } from '@hono/node-server'
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { stream, streamSSE } from 'hono/streaming'
 import { expect, test } from 'vitest'
-import { type HonoVariables, idempotent } from '../../dist/http/hono.js'
-import { type RetrysafeOptions, reply, retrysafe } from '../../dist/index.js'
-import { type MemoryTx, memory } from '../../dist/stores/memory.js'
+import { idempotent } from '../../dist/http/hono.js'
+import { memory } from '../../dist/stores/memory.js'
 import { planFaults, withFaults } from '../../dist/testing/index.js'
 import { until } from '../setup/until.js'
-import { listen } from './hono-site.js'
-
-type Env = { Variables: HonoVariables<MemoryTx> }
-type Mode = 'transaction' | 'lease'
-const modes = ['transaction', 'lease'] as const
-
-function setUp(mode: Mode, options: Partial<RetrysafeOptions<MemoryTx>> = {}) {
-  return retrysafe<MemoryTx>({ store: memory(), mode, scope: 's', ...options })
-}
-
-async function on(app: Hono<Env>, body: (url: string) => Promise<void>): Promise<void> {
-  const server = await listen(app)
-  try {
-    await body(server.url)
-  } finally {
-    await server.close()
-  }
-}
-
-function post(url: string, body?: RequestInit['body'], init: RequestInit = {}): Promise<Response> {
-  const headers = { 'idempotency-key': 'k1', ...(init.headers as Record<string, string>) }
-  return fetch(`${url}/orders`, { method: 'POST', ...(body !== undefined && { body }), ...init, headers })
-}
-
-const isReplay = ({ headers }: Response) => headers.get('idempotent-replayed') === 'true'
-
-/** Ways in which middleware mounted before ours may have read a form. */
-const formReaders: Record<string, MiddlewareHandler> = {
-  parseBody: async (c, next) => {
-    await c.req.parseBody()
-    await next()
-  },
-  formData: async (c, next) => {
-    await c.req.formData()
-    await next()
-  },
-  text: async (c, next) => {
-    await c.req.text()
-    await next()
-  },
-  'nobody reads': (_c, next) => next(),
-}
-
-test.each(Object.entries(formReaders))(
-  'multipart counts by fields and files, whatever boundary it is sent with (read before by: %s)',
-  async (_, reader) => {
-    const form = (content: string) => {
-      const made = new FormData()
-      made.append('name', 'alice')
-      made.append('file', new File([content], 'a.txt', { type: 'text/plain' }))
-      return made
-    }
-    const app = new Hono<Env>()
-    app.post('/orders', reader, idempotent(setUp('transaction')), async (c) => {
-      const { name, file } = await c.req.parseBody()
-      return c.text(`${name}: ${await (file as File).text()}`)
-    })
-    await on(app, async (url) => {
-      expect(await (await post(url, form('one'))).text()).toBe('alice: one')
-      const again = await post(url, form('one'))
-      expect([isReplay(again), await again.text()]).toEqual([true, 'alice: one'])
-      expect((await post(url, form('two'))).status).toBe(422)
-    })
-  },
-)
-
-test.each(Object.entries(formReaders))('a key may come in a form (read before by: %s)', async (_, reader) => {
-  const app = new Hono<Env>()
-  let runs = 0
-  app.post(
-    '/orders',
-    reader,
-    idempotent(setUp('transaction', {}), { formField: 'key' }, ({ c }) => {
-      runs += 1
-      return reply(200, c.get('idempotency') === undefined)
-    }),
-  )
-  await on(app, async (url) => {
-    const send = (total: string) =>
-      fetch(`${url}/orders`, { method: 'POST', body: new URLSearchParams({ key: 'k1', total }) })
-    expect((await send('1')).status).toBe(200)
-    expect(isReplay(await send('1'))).toBe(true)
-    // A changed form is a new intent.
-    expect(isReplay(await send('2'))).toBe(false)
-    expect(
-      (await fetch(`${url}/orders`, { method: 'POST', body: new URLSearchParams({ total: '1' }) })).status,
-    ).toBe(400)
-    expect(runs).toBe(2)
-  })
-})
-
-test.each([true, false])(
-  'JSON counts by exact value, and the handler reads it again (read before us: %s)',
-  async (before) => {
-    const app = new Hono<Env>()
-    if (before)
-      app.use(async (c, next) => {
-        await c.req.json()
-        await next()
-      })
-    app.post('/orders', idempotent(setUp('lease')), async (c) => c.json(await c.req.json()))
-    await on(app, async (url) => {
-      const json = (text: string) => post(url, text, { headers: { 'content-type': 'application/json' } })
-      expect(await (await json('{"id":9007199254740992}')).text()).toBe('{"id":9007199254740992}')
-      expect((await json('{"id":9007199254740993}')).status).toBe(422)
-      expect(isReplay(await json(' {"id": 9007199254740992.0}'))).toBe(true)
-    })
-  },
-)
-
-test('bytes count as they are, and the handler finds them unread', async () => {
-  const app = new Hono<Env>()
-  app.post('/orders', idempotent(setUp('lease')), async (c) => c.body(await c.req.raw.arrayBuffer()))
-  await on(app, async (url) => {
-    const bytes = Uint8Array.of(0, 255, 128, 10)
-    expect(new Uint8Array(await (await post(url, bytes)).arrayBuffer())).toEqual(bytes)
-    expect(isReplay(await post(url, bytes))).toBe(true)
-    expect((await post(url, Uint8Array.of(0))).status).toBe(422)
-  })
-})
-
-test('a body that was read past Hono is refused: its retry could not be told from another request', async () => {
-  const app = new Hono<Env>()
-  app.use(async (c, next) => {
-    await c.req.raw.text()
-    await next()
-  })
-  app.post('/orders', idempotent(setUp('lease')), (c) => c.text('never'))
-  await on(app, async (url) => {
-    const answer = await post(url, 'text')
-    expect([answer.status, await answer.json()]).toMatchObject([500, { code: 'OPTION_INVALID' }])
-  })
-})
+import { type Env, isReplay, modes, on, post, setUp } from './hono-room.js'
 
 test('server-sent events are never held back in lease mode, and are declared not replayable', async () => {
   let end: () => void = () => undefined
@@ -241,6 +109,87 @@ test.each(modes)(
     })
   },
 )
+
+test.each(modes)(
+  'work that takes too long is answered for, and what it says later is nobody’s answer (%s)',
+  async (mode) => {
+    let gate: Promise<void> | undefined
+    const app = new Hono<Env>()
+    const late: string[] = []
+    app.onError((error, c) => {
+      late.push(error.message)
+      return c.text('late', 500)
+    })
+    // Somebody outside takes time, too: the late answer is given while the response is still in the context.
+    app.use(async (_c, next) => {
+      const told = late.length
+      let go: () => void = () => undefined
+      gate = new Promise((resolve) => {
+        go = resolve
+      })
+      await next()
+      go()
+      await until(() => late.length > told)
+    })
+    app.post('/orders', idempotent(setUp(mode, { workTimeoutMs: 50, leaseMs: 50 })), async (c) => {
+      await gate
+      c.header('x-late', '1')
+      throw new Error('too late')
+    })
+    const returning = idempotent(setUp(mode, { workTimeoutMs: 50, leaseMs: 50 }), {}, async ({ c }) => {
+      await gate
+      late.push('returned')
+      return c.json({ done: true }, 201, { 'x-late': '1' })
+    })
+    app.post('/returns/orders', returning)
+    await on(app, async (url) => {
+      for (const at of [url, `${url}/returns`]) {
+        const answer = await post(at)
+        expect([answer.status, answer.headers.get('x-late')]).toEqual([503, null])
+      }
+      expect(late).toEqual(['too late', 'returned'])
+    })
+  },
+)
+
+test('a handler that writes to the response of Node is told that its answer is not kept', async () => {
+  const app = new Hono<Env>()
+  const errors: string[] = []
+  app.onError((error) => {
+    errors.push(error.message)
+    return RESPONSE_ALREADY_SENT
+  })
+  const safe = setUp('lease')
+  app.post('/orders', idempotent(safe), ({ env }) => {
+    const { outgoing } = env as HttpBindings
+    outgoing.writeHead(200).end('by myself')
+    return RESPONSE_ALREADY_SENT
+  })
+  await on(app, async (url) => {
+    expect(await (await post(url)).text()).toBe('by myself')
+    expect(errors).toEqual([expect.stringContaining('must return its response')])
+    expect((await safe.list({ states: ['done'] })).length).toBe(0)
+  })
+})
+
+test('an application that is mounted is not given its prefix: an operation tells two of them apart', async () => {
+  const mounted = (operation?: string) => {
+    const own = new Hono<Env>()
+    own.post('/orders', idempotent(safe, operation === undefined ? {} : { operation }), (c) =>
+      c.text(c.req.url),
+    )
+    return own
+  }
+  const safe = setUp('lease')
+  const app = new Hono<Env>()
+  for (const prefix of ['/a', '/b']) app.mount(prefix, mounted().fetch)
+  for (const prefix of ['/c', '/d']) app.mount(prefix, mounted(prefix.slice(1)).fetch)
+  await on(app, async (url) => {
+    const answers: boolean[] = []
+    for (const prefix of ['/a', '/b', '/c', '/d']) answers.push(isReplay(await post(url + prefix)))
+    expect(answers).toEqual([false, true, false, false])
+  })
+})
 
 test('a request that broke off in its body claims nothing', async () => {
   const app = new Hono<Env>()

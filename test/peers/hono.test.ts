@@ -7,26 +7,13 @@ import { setCookie } from 'hono/cookie'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { expect, test } from 'vitest'
-import { type HonoVariables, idempotent } from '../../dist/http/hono.js'
-import {
-  corsAllowedHeaders,
-  corsExposedHeaders,
-  type RetrysafeOptions,
-  reply,
-  retrysafe,
-} from '../../dist/index.js'
-import { type MemoryTx, memory } from '../../dist/stores/memory.js'
+import { idempotent } from '../../dist/http/hono.js'
+import { corsAllowedHeaders, corsExposedHeaders, reply } from '../../dist/index.js'
+import { memory } from '../../dist/stores/memory.js'
 import { type Got, type Sending, send } from '../../dist/testing/http/wire.js'
 import { planFaults, withFaults } from '../../dist/testing/index.js'
+import { type Env, modes, setUp } from './hono-room.js'
 import { listen } from './hono-site.js'
-
-type Env = { Variables: HonoVariables<MemoryTx> }
-type Mode = 'transaction' | 'lease'
-const modes = ['transaction', 'lease'] as const
-
-function setUp(mode: Mode, options: Partial<RetrysafeOptions<MemoryTx>> = {}) {
-  return retrysafe<MemoryTx>({ store: memory(), mode, scope: 's', ...options })
-}
 
 /** Sends to an application on a port of its own; each text is a path. */
 async function on(

@@ -259,6 +259,23 @@ test('work that would outlast the invocation is rolled back and answered before 
   expect([again.statusCode, isReplay(again)]).toEqual([201, false])
 })
 
+test('a duplicate waits no longer than its invocation has left', async () => {
+  const safe = setUp('lease', { whileRunning: { waitMs: 60_000 } })
+  let go: () => void = () => undefined
+  const gate = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const handler = idempotent(safe, {}, async () => {
+    await gate
+    return reply(201)
+  })
+  const first = handler(eventV2())
+  const waiting = await handler(eventV2(), { getRemainingTimeInMillis: () => 520 })
+  expect(codeOf(waiting)).toBe('IN_PROGRESS')
+  go()
+  expect((await first).statusCode).toBe(201)
+})
+
 test('two sandboxes share nothing but the store: one works, the other says so', async () => {
   const store = memory()
   let go: () => void = () => undefined
