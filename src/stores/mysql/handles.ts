@@ -1,6 +1,7 @@
 /** Which driver a handle gets: told by its shape, never by importing its package, so that the package stays the user's. */
 import { fail } from '../../errors.js'
 import { knownTool, misfit, type ToolHandle, type ToolTx } from '../tools/known.js'
+import type { PrismaDb } from '../tools/prisma.js'
 import type { KnownTool } from '../tools/tool.js'
 import type { Driver } from './driver.js'
 import { isMariadb, type MariadbPool, mariadb } from './mariadb.js'
@@ -11,7 +12,7 @@ import { isTool, type MysqlTool, toolDriver } from './tool.js'
 export type MysqlPool = Mysql2PromisePool | Mysql2Pool | MariadbPool
 
 /** A pool or a tool that {@link mysql} knows by its shape. */
-export type MysqlHandle = MysqlPool | ToolHandle
+export type MysqlHandle = MysqlPool | Exclude<ToolHandle, PrismaDb>
 
 /**
  * What the work writes through: of a pool `query`, `execute` and, over the connector of MariaDB, `batch`, with all its overloads; of a tool its own
@@ -44,6 +45,8 @@ const taken =
 const dialects: readonly string[] = ['MySqlDatabase', 'mysql', 'mariadb']
 
 function foreign({ name, dialect }: KnownTool): string | undefined {
+  // Its driver for MariaDB was not there to be tested, and it tells how many rows were changed in another way.
+  if (name === 'Prisma') return 'Prisma is not known here: pass { transaction, query }'
   if (dialect === undefined || dialects.includes(dialect)) return undefined
   return `this ${name} is for another database, or another client: ${dialect}`
 }

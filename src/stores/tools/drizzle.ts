@@ -51,9 +51,7 @@ export function drizzle(handle: unknown): KnownTool | undefined {
       query,
       seal,
     },
-    isOneClient(db.$client)
-      ? 'over one Client attempts would share its transaction; give it a Pool'
-      : undefined,
+    unfit(db, kinds),
   )
 
   async function query(tx: Real | undefined, text: string): Promise<SqlAnswer> {
@@ -77,6 +75,14 @@ export function drizzle(handle: unknown): KnownTool | undefined {
       })
     return tx
   }
+}
+
+function unfit(db: Real, kinds: readonly string[]): string | undefined {
+  if (isOneClient(db.$client)) return 'over one Client attempts would share its transaction; give it a Pool'
+  // Others answer in another way, and some begin no transaction that lasts.
+  if (kinds.includes('MySqlDatabase') && !kinds.includes('MySql2Database'))
+    return 'of the drivers of Drizzle for MySQL only drizzle-orm/mysql2 is known here'
+  return undefined
 }
 
 interface Pool {
