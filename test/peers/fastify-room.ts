@@ -1,6 +1,12 @@
 /** A Fastify application on a port of its own, and what its own tests send to it. */
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from 'fastify'
+import { idempotent } from '../../dist/http/fastify.js'
 import { type Retrysafe, type RetrysafeOptions, retrysafe } from '../../dist/index.js'
 import { type MemoryTx, memory } from '../../dist/stores/memory.js'
 import { type Got, type Sending, send } from '../../dist/testing/http/wire.js'
@@ -42,3 +48,13 @@ export async function inRoom(
 }
 
 export const shown = ({ status, body, replayed }: Got) => ({ status, body: body.toString(), replayed })
+
+export const random = () => `order ${Math.random()}`
+
+export type Answer = (request: FastifyRequest, reply: FastifyReply) => unknown
+
+/** A route behind the plugin. */
+export async function around(app: FastifyInstance, safe: Retrysafe<MemoryTx>, answer: Answer): Promise<void> {
+  await app.register(idempotent(safe))
+  app.post('/orders', answer as (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>)
+}
