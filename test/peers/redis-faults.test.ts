@@ -257,31 +257,36 @@ describe.skipIf(reason !== undefined).each(['ioredis', 'node-redis'] as const)(
       await bench.close()
     })
 
-    test('that stands still leaves no claim behind which nobody waits for any more', async () => {
-      const bench = await openBench(client)
-      const proxy = await openRedisProxy(bench.ports[0] ?? 0)
-      const store = await bench.store(client, { answerTimeoutMs: 200 }, proxy.port)
-      const safe = retrysafe({ store, onOwnerLost: 'unknown' })
-      // Shows the server's clock, which is what a claim that comes too late is told by.
-      await safe.run(intentOf(), async () => 'before')
-      const intents = Array.from({ length: 5 }, () => intentOf())
-      proxy.standStill()
-      const refused = await Promise.allSettled(intents.map((intent) => safe.run(intent, async () => 'never')))
-      expect(refused.map(({ status }) => status)).toEqual(intents.map(() => 'rejected'))
-      // Past the last instant of the claims: the limit, and what the reckoning may be off.
-      const pastMs = Date.now() + 200 + 2000
-      await until(() => Date.now() > pastMs)
-      const sent = proxy.sent(scripts.claim.sha)
-      proxy.goOn()
-      await until(() => proxy.sent(scripts.claim.sha) >= sent + intents.length)
-      const answers = await Promise.all(
-        intents.map((intent) => insist(() => safe.run(intent, async () => 'after'), new Set())),
-      )
-      expect(answers).toEqual(intents.map(() => ({ value: 'after', replayed: false })))
-      await safe.close()
-      proxy.close()
-      await bench.close()
-    })
+    test.each([true, false])(
+      'that stands still leaves no claim behind which nobody waits for any more, its clock known: %s',
+      async (known) => {
+        const bench = await openBench(client)
+        const proxy = await openRedisProxy(bench.ports[0] ?? 0)
+        const store = await bench.store(client, { answerTimeoutMs: 200 }, proxy.port)
+        const safe = retrysafe({ store, onOwnerLost: 'unknown' })
+        // Shows the server's clock, which is what a claim that comes too late is told by.
+        if (known) await safe.run(intentOf(), async () => 'before')
+        const intents = Array.from({ length: 5 }, () => intentOf())
+        proxy.standStill()
+        const refused = await Promise.allSettled(
+          intents.map((intent) => safe.run(intent, async () => 'never')),
+        )
+        expect(refused.map(({ status }) => status)).toEqual(intents.map(() => 'rejected'))
+        // Past the last instant of the claims: the limit, and what the reckoning may be off.
+        const pastMs = Date.now() + 200 + 2000
+        await until(() => Date.now() > pastMs)
+        const sent = proxy.sent(scripts.claim.sha)
+        proxy.goOn()
+        await until(() => proxy.sent(scripts.claim.sha) >= sent + intents.length)
+        const answers = await Promise.all(
+          intents.map((intent) => insist(() => safe.run(intent, async () => 'after'), new Set())),
+        )
+        expect(answers).toEqual(intents.map(() => ({ value: 'after', replayed: false })))
+        await safe.close()
+        proxy.close()
+        await bench.close()
+      },
+    )
 
     test('to a server whose clock jumps ahead still claims', async () => {
       const bench = await openBench(client)

@@ -37,6 +37,7 @@ describe.skipIf(reason !== undefined)(`lost answers (${reason ?? 'Redis'})`, () 
     return told.value
   }
 
+  /** The first claim of a store is sent twice by itself, for the clock: not the one to lose. */
   async function held(store: RedisStore) {
     const request = claimOf(fresh())
     const answer = await store.claim(request)
@@ -49,12 +50,14 @@ describe.skipIf(reason !== undefined)(`lost answers (${reason ?? 'Redis'})`, () 
 
     beforeEach(async () => {
       store = await bench.store('ioredis', {}, proxy.port)
+      await held(store)
     })
 
     test('a claim is recognised as one of its own', async () => {
       const request = claimOf(fresh())
+      const before = proxy.sent(scripts.claim.sha)
       const answer = await losing('claim', () => store.claim(request))
-      expect(proxy.sent(scripts.claim.sha)).toBe(2)
+      expect(proxy.sent(scripts.claim.sha)).toBe(before + 2)
       const seen = await store.find(request.identity, Date.now())
       expect(answer).toEqual({ claimed: true, generation: seen?.generation, attempts: 1 })
       expect(seen?.attempts).toBe(1)
@@ -125,6 +128,7 @@ describe.skipIf(reason !== undefined)(`lost answers (${reason ?? 'Redis'})`, () 
 
     beforeEach(async () => {
       store = await bench.store('node-redis', {}, proxy.port)
+      await held(store)
     })
 
     test('a claim that is asked again under its token is recognised', async () => {
@@ -144,6 +148,7 @@ describe.skipIf(reason !== undefined)(`lost answers (${reason ?? 'Redis'})`, () 
       'runs the work once and gives its answer when the answer to %s is lost',
       async (name) => {
         const store = await bench.store(client, {}, proxy.port)
+        await held(store)
         // The renewal comes a third of the lease in: only then is there one to lose.
         const safe = retrysafe({ store, leaseMs: name === 'renew' ? 1500 : 30_000 })
         const intent = { scope: 's', key: `k-${randomUUID()}` }

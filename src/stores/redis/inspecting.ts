@@ -38,8 +38,8 @@ async function writable(redis: Redis, prefix: string): Promise<Finding> {
     await redis.run(scripts.attempt, `${prefix}${mark()}`)
     return { id, level: 'ok', found: 'writes are taken' }
   } catch (error) {
-    // What the server itself has answered begins with a code in capitals; anything else is no answer.
-    if (!(error instanceof Error) || !/^[A-Z]{2,} /.test(error.message)) throw error
+    // What a server has answered begins with a code in capitals; MOVED says that another one is to be asked.
+    if (!(error instanceof Error) || !/^(?!MOVED )[A-Z]{2,} /.test(error.message)) throw error
     return {
       id,
       level: 'error',

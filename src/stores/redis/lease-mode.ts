@@ -16,8 +16,11 @@ const pastMs = 10 * 60_000
 /** The least time a renewal may take, in ms; else a third of the shortest lease, after which the next renewal is due. */
 const leastPatienceMs = 1000
 
-/** The second follows at once where the clock has jumped, or is another server's of the cluster: the answer to the first has shown what it is. */
-const claimTries = 2
+/**
+ * The next follows at once where the clock is not known yet, has jumped, or is another server's of the cluster: the answer has shown what it is. So
+ * the first claim of a process, which nobody could tell to be late, is none.
+ */
+const claimTries = 3
 
 /** Where records are, and how long an unfinished one is remembered. */
 export interface Ledger {
@@ -41,7 +44,8 @@ export function leaseMode(ledger: Ledger): LeaseMode {
     takeOver: async ({ identity, owner, fingerprint, leaseMs, callerNowMs, seen }) => {
       const claim = [owner, base64(fingerprint), wholeMs(leaseMs), running(leaseMs)]
       const guard = [seen.owner, String(seen.generation), String(latestMs(callerNowMs))]
-      const last = String(patience.lastInstantMs())
+      // The claim that has seen the record has shown the clock, unless that was another store's.
+      const last = String(patience.lastInstantMs() ?? Number.MAX_SAFE_INTEGER)
       const answer = await redis.run(scripts.takeOver, nameOf(prefix, identity), ...claim, ...guard, last)
       if (!wrote(answer)) return undefined
       return { generation: Number(answer[1]), attempts: Number(answer[2]) }
@@ -74,7 +78,7 @@ export function leaseMode(ledger: Ledger): LeaseMode {
         scripts.claim,
         nameOf(prefix, identity),
         ...values,
-        String(patience.lastInstantMs()),
+        String(patience.lastInstantMs() ?? 0),
       )
       patience.note(Number(answer[2]), sentAt)
       if (answer[0] === 'late') continue

@@ -11,21 +11,19 @@
 const slackMs = 2000
 
 export interface Patience {
-  /** The last instant of use for a command that is sent now, in ms since 1970 by the server's clock. */
-  lastInstantMs(): number
+  /** The last instant of use for a command that is sent now, in ms since 1970 by the server's clock; undefined until an answer has shown that clock. */
+  lastInstantMs(): number | undefined
   /** Takes note of the server's clock in the answer to a command that was sent at `sentAt` of our monotonic clock. */
   note(serverNowMs: number, sentAt: number): void
 }
 
 export function patienceOf(answerTimeoutMs: number): Patience {
-  /** What the server's clock is ahead of our monotonic one; infinite until it is known, so that the first command is never late. */
-  let aheadMs = Number.POSITIVE_INFINITY
+  /** What the server's clock is ahead of our monotonic one. */
+  let aheadMs: number | undefined
 
-  function lastInstantMs(): number {
-    return Math.min(
-      Math.ceil(performance.now() + aheadMs + answerTimeoutMs + slackMs),
-      Number.MAX_SAFE_INTEGER,
-    )
+  function lastInstantMs(): number | undefined {
+    if (aheadMs === undefined) return undefined
+    return Math.ceil(performance.now() + aheadMs + answerTimeoutMs + slackMs)
   }
 
   function note(serverNowMs: number, sentAt: number): void {
