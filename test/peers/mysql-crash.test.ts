@@ -5,7 +5,7 @@ import { createPool as createMariadbPool } from 'mariadb'
 import { createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { retrysafe } from '../../dist/index.js'
-import { mysql } from '../../dist/stores/mysql.js'
+import { type MysqlOptions, mysql } from '../../dist/stores/mysql.js'
 import { until } from '../setup/until.js'
 import {
   addEffect,
@@ -22,6 +22,7 @@ import {
 import { type MysqlProxy, mysqlProxy } from './mysql-proxy.js'
 import { noMariadb } from './mysql-suite.js'
 import type { OwnerMode } from './processes/mysql-owner.js'
+import { mariadbPool } from './processes/mysql-store.js'
 
 const owner = new URL('../../build/test/peers/processes/mysql-owner.js', import.meta.url).pathname
 
@@ -164,11 +165,11 @@ describe.skipIf(noMariadb !== undefined)('losses on MariaDB', () => {
 
     afterAll(() => proxy.close())
 
-    function behind() {
+    function behind(options: MysqlOptions = {}) {
       const url = new URL(bench.url)
       url.port = String(proxy.port)
       const pool = createPool({ uri: url.href })
-      const safe = retrysafe({ store: mysql(pool) })
+      const safe = retrysafe({ store: mysql(pool, options), workTimeoutMs: 2000 })
       const end = async () => {
         await safe.close()
         await pool.end()
@@ -198,6 +199,39 @@ describe.skipIf(noMariadb !== undefined)('losses on MariaDB', () => {
         await end()
       },
     )
+
+    test('a save that gets no answer is no success, and is told as a database that is down', async () => {
+      const { safe, end } = behind({ answerTimeoutMs: 300 })
+      const intent = { scope: 'tenant', key: freshKey() }
+      proxy.silence('release savepoint')
+      const lost = safe.transaction(intent, ({ tx }) => write(tx, intent.key))
+      await expect(lost).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(await bench.effects(intent.key)).toBe(0)
+      await end()
+    })
+
+    test('work whose statement gets no answer ends when its time is over', async () => {
+      const { safe, end } = behind()
+      const intent = { scope: 'tenant', key: freshKey() }
+      proxy.silence('insert into effect')
+      await expect(safe.transaction(intent, ({ tx }) => write(tx, intent.key))).rejects.toMatchObject({
+        code: 'WORK_TIMEOUT',
+      })
+      expect(await bench.effects(intent.key)).toBe(0)
+      await end()
+    })
+
+    test('a connection whose settings nobody puts back leaves the pool', async () => {
+      const pool = mariadbPool(bench.url.replace(/:\d+\//, `:${proxy.port}/`), [], { connectionLimit: 1 })
+      const safe = retrysafe({ store: mysql(pool, { answerTimeoutMs: 300 }) })
+      const call = (key: string) => safe.transaction({ scope: 'tenant', key }, () => 'done')
+      proxy.silence('set session wait_timeout = @retrysafe_wait_timeout')
+      expect(await call(freshKey())).toEqual({ value: 'done', replayed: false })
+      await until(() => pool.activeConnections() === 0, 'the connection given up')
+      expect(await call(freshKey())).toEqual({ value: 'done', replayed: false })
+      await safe.close()
+      await pool.end()
+    })
 
     test.each(['transaction', 'lease'])(
       'a COMMIT that never arrives in %s mode is no success, and the next attempt runs',

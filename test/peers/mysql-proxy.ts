@@ -1,4 +1,4 @@
-/** A TCP proxy before MariaDB that loses one statement, or its answer, and the connection with it. */
+/** A TCP proxy before MariaDB that loses one statement, or its answer, and the connection with it, or lets it fall silent. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -6,6 +6,8 @@ export interface MysqlProxy {
   readonly port: number
   /** The next statement of this text ends its connection before it reaches the server, or before its answer comes back. */
   cut(text: string, when: 'before' | 'after'): void
+  /** The next statement that begins so gets no answer, nor does what comes behind it on its connection, which stays open. */
+  silence(text: string): void
   /** How many were cut. */
   cuts(): number
   close(): Promise<void>
@@ -14,10 +16,12 @@ export interface MysqlProxy {
 export async function mysqlProxy(target: number): Promise<MysqlProxy> {
   const sockets = new Set<Socket>()
   let armed: { text: string; when: 'before' | 'after' } | undefined
+  let silenced: string | undefined
   let cuts = 0
   const server = createServer((client) => {
     const upstream = connect(target, '127.0.0.1')
     let deaf = false
+    let silent = false
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
@@ -29,6 +33,12 @@ export async function mysqlProxy(target: number): Promise<MysqlProxy> {
       })
     }
     client.on('data', (data) => {
+      if (silenced !== undefined && statementIn(data)?.startsWith(silenced)) {
+        silenced = undefined
+        cuts += 1
+        silent = true
+      }
+      if (silent) return
       if (armed === undefined || statementIn(data) !== armed.text) return upstream.write(data)
       const { when } = armed
       armed = undefined
@@ -45,6 +55,9 @@ export async function mysqlProxy(target: number): Promise<MysqlProxy> {
     port: (server.address() as AddressInfo).port,
     cut: (text, when) => {
       armed = { text, when }
+    },
+    silence: (text) => {
+      silenced = text
     },
     cuts: () => cuts,
     close: async () => {

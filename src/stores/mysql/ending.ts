@@ -5,6 +5,7 @@
  * COMMIT inside a procedure all take it along, and then RELEASE SAVEPOINT is an error (rules 21 and 36). An outcome that changes no row stops the COMMIT
  * behind it, which has not been sent yet (rule 3).
  */
+import { fail } from '../../errors.js'
 import type { OpenTransaction, Owned, Save, SaveAnswer, SeenRecord } from '../../store.js'
 import type { Ground } from './claim.js'
 import type { Session } from './driver.js'
@@ -53,9 +54,12 @@ export function committing({ statements }: Ground, { identity, owner }: Owned, s
   }
 }
 
-/** Nobody waits for the settings to be put back: whatever comes next on the connection stands behind it. */
+/**
+ * Nobody waits for the settings to be put back: whatever comes next on the connection stands behind it. Where that fails, or is not answered in time, the connection goes:
+ * without autocommit nothing that others write on it would stay, and MariaDB's connector counts it as taken until it is answered.
+ */
 function giveBack(session: Session<unknown>): void {
-  session.run(settingsAsBefore).catch(() => undefined)
+  session.run(settingsAsBefore).catch(session.destroy)
   session.release()
 }
 
@@ -126,16 +130,24 @@ export function openTransaction<Tx>(
     return { kind: 'rolledBack', error: explained(thrown, ground.schema) }
   }
 
-  function broken(error: unknown): SaveAnswer {
-    over = true
-    session.destroy()
-    return { kind: 'rolledBack', error }
+  function broken(cause: unknown): SaveAnswer {
+    if (ending.commits) {
+      over = true
+      session.destroy()
+    }
+    // The caller's own connection is not ours to destroy; where it was only late, this stands in front of the caller's COMMIT.
+    else void undo()
+    return {
+      kind: 'rolledBack',
+      error: fail('STORE_UNAVAILABLE', { cause, detail: 'the work was rolled back' }),
+    }
   }
 
   async function rollBack(how?: 'abandon'): Promise<void> {
     const settled = settle()
+    // What was in flight on a connection that was destroyed is never answered over mysql2.
+    if (over) return
     if (how === 'abandon') {
-      if (over) return
       // The caller's own transaction cannot be destroyed; its client sends this after the statement that still runs.
       if (!ending.commits) return void undo()
       over = true

@@ -22,6 +22,7 @@ export function sessionOver<Tx>(wiring: Wiring): Session<Tx> {
   const { inside, events, writer, style } = wiring
   let cause: unknown
   let given = false
+  let destroyed = false
   const listeners: ((cause: unknown) => void)[] = []
   const onEnd = (error?: unknown) => {
     if (cause !== undefined) return
@@ -52,9 +53,13 @@ export function sessionOver<Tx>(wiring: Wiring): Session<Tx> {
     wiring.release()
   }
 
-  /** The listeners stay: a socket may report its end after it was given up. */
+  /**
+   * The listeners stay: a socket may report its end after it was given up. Also behind `release`, for what was sent with it: whoever has the connection by
+   * then waits behind that.
+   */
   function destroy(): void {
-    if (given) return
+    if (destroyed) return
+    destroyed = true
     given = true
     listeners.length = 0
     wiring.destroy()
