@@ -16,7 +16,10 @@ export interface ResponseCapture {
   readonly performed: Promise<Performed>
   /** A response that goes out before the handler's body has ended. */
   readonly early: Promise<Response>
-  /** Lets an early response end, or breaks it off: what was seen of it cannot be taken for an answer. */
+  /**
+   * Lets an early response end, or breaks it off: what was seen of it cannot be taken for an answer. A handler that is still sending is told, for
+   * its body is cancelled.
+   */
   conclude(how: 'end' | 'break'): void
 }
 
@@ -32,6 +35,9 @@ export function captureResponse(response: Response, { policy }: Settings, error?
 
   async function take(): Promise<Performed> {
     const reader = response.body?.getReader()
+    conclude = (how) => {
+      if (how === 'break') reader?.cancel().catch(() => undefined)
+    }
     const chunks: Uint8Array[] = []
     let length = 0
     let streaming = policy.mode === 'lease' && isEventStream(response)
@@ -57,34 +63,35 @@ export function captureResponse(response: Response, { policy }: Settings, error?
   /** Sends on what comes, one chunk behind; resolves when all but the last has been taken. */
   function pass(chunks: Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     return new Promise((resolve, reject) => {
-      let ended = false
+      let isOpen = true
       const body = new ReadableStream<Uint8Array>({
-        pull: async (controller) => {
-          if (ended) return
-          try {
-            const { done, value } = await reader.read()
-            if (!done) {
-              chunks.push(value)
-              const next = chunks.length > 1 || isEventStream(response) ? chunks.shift() : undefined
-              if (next !== undefined) controller.enqueue(next)
-              return
-            }
-            ended = true
-            conclude = (how) => {
-              if (how === 'break') return controller.error(new Error('The outcome could not be stored'))
+        start: (controller) => {
+          conclude = (how) => {
+            if (how === 'break') {
+              isOpen = false
+              controller.error(new Error('The outcome could not be stored'))
+              reader.cancel().catch(() => undefined)
+            } else if (isOpen) {
               for (const chunk of chunks) controller.enqueue(chunk)
               controller.close()
             }
-            resolve()
+          }
+        },
+        pull: async (controller) => {
+          try {
+            const { done, value } = await reader.read()
+            if (done) return resolve()
+            chunks.push(value)
+            const next = chunks.length > 1 || isEventStream(response) ? chunks.shift() : undefined
+            if (next !== undefined && isOpen) controller.enqueue(next)
           } catch (cause) {
-            ended = true
             controller.error(cause)
             reject(cause)
           }
         },
         // Whoever received it is gone: the handler's work goes on to its end all the same.
         cancel: () => {
-          ended = true
+          isOpen = false
           drain(reader).then(resolve, reject)
         },
       })

@@ -114,6 +114,55 @@ test('a caller that hangs up in the middle of a stream does not stop the work', 
   expect(await (await handler(post('k'))).json()).toMatchObject({ code: 'NOT_REPLAYABLE' })
 })
 
+test('a caller that hangs up between two events does not take the work back', async () => {
+  const safe = setUp('lease')
+  let runs = 0
+  let event: (text: string | undefined) => void = () => undefined
+  const handler = idempotent(safe)(() => {
+    runs += 1
+    const events = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        event = (text) =>
+          text === undefined ? controller.close() : controller.enqueue(new TextEncoder().encode(text))
+      },
+    })
+    return new Response(events, { headers: { 'content-type': 'text/event-stream' } })
+  })
+  const reader = (await handler(post('k'))).body?.getReader()
+  event('data: 1\n\n')
+  await reader?.read()
+  const waiting = reader?.read()
+  await reader?.cancel()
+  await waiting
+  event('data: 2\n\n')
+  event(undefined)
+  await until(async () => (await safe.list({ states: ['running'] })).length === 0)
+  expect(await (await handler(post('k'))).json()).toMatchObject({ code: 'NOT_REPLAYABLE' })
+  expect(runs).toBe(1)
+})
+
+test.each(['listens', 'has hung up'] as const)(
+  'a stream that outlasts its attempt is broken off, and whoever feeds it is told (the caller %s)',
+  async (caller) => {
+    const safe = setUp('lease', {}, { workTimeoutMs: 50, leaseMs: 50 })
+    let told = false
+    const handler = idempotent(safe)(() => {
+      const events = new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('data: 1\n\n')),
+        cancel: () => {
+          told = true
+        },
+      })
+      return new Response(events, { headers: { 'content-type': 'text/event-stream' } })
+    })
+    const reader = (await handler(post('k'))).body?.getReader()
+    await reader?.read()
+    if (caller === 'listens') await expect(reader?.read()).rejects.toThrow('could not be stored')
+    else await reader?.cancel()
+    await until(() => told)
+  },
+)
+
 test.each([
   ['transaction', 2],
   ['lease', 1],
