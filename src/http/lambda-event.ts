@@ -20,7 +20,8 @@ export function callOf(event: LambdaEvent, context: unknown): HttpCall {
   const rawHeaders = headersOf(event)
   const clock = context as Partial<LambdaContext> | undefined
   return {
-    method: isV2(event) ? event.requestContext.http.method : event.httpMethod,
+    // What is no request (a scheduled event that keeps a sandbox warm) has none, and passes.
+    method: (isV2(event) ? event.requestContext.http.method : event.httpMethod) ?? '',
     target: isV2(event) ? targetOf(event.rawPath, event.rawQueryString) : targetOfV1(event),
     rawHeaders,
     request: event,
@@ -41,7 +42,7 @@ function headersOf(event: LambdaEvent): string[] {
 
 /** With the stage, where the client sent one; `path` lacks it. Parameters come decoded, in lists by name: their order counts for nothing. */
 function targetOfV1(event: LambdaEventV1): string {
-  const { path = event.path } = event.requestContext as { path?: string }
+  const { path = event.path ?? '' } = (event.requestContext ?? {}) as { path?: string }
   const listed = event.multiValueQueryStringParameters ?? event.queryStringParameters ?? {}
   const query = new URLSearchParams()
   for (const [name, values = []] of Object.entries(listed))

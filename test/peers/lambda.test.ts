@@ -311,3 +311,32 @@ test('a method that is not covered passes to a handler that exists, and its resu
   expect(await idempotent(safe)(async (_event: APIGatewayProxyEventV2) => 'plain')(get)).toBe('plain')
   expect(await idempotent(safe, {}, () => reply(200))(get)).toMatchObject({ statusCode: 405 })
 })
+
+test('an event that is no request passes, so that a sandbox can be kept warm', async () => {
+  const warm = { source: 'aws.events', 'detail-type': 'Scheduled Event' } as unknown as LambdaEvent
+  expect(await idempotent(setUp('lease'))(async (_event: LambdaEvent) => 'warm')(warm)).toBe('warm')
+  expect(await idempotent(setUp('lease'), {}, () => reply(200))(warm)).toMatchObject({ statusCode: 405 })
+})
+
+test('a load balancer that sends no lists is answered without them', async () => {
+  const handler = idempotent(setUp('transaction'), {}, () =>
+    reply(201, { id: 1 }, { 'set-cookie': ['a=1', 'b=2'], vary: ['origin', 'accept'] }),
+  )
+  const event = {
+    ...eventV1(),
+    multiValueHeaders: undefined,
+    requestContext: { elb: {} },
+  } as unknown as LambdaEvent
+  const first = await handler(event)
+  expect(first).toEqual({
+    statusCode: 201,
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'set-cookie': 'b=2',
+      vary: 'origin, accept',
+    },
+    body: '{"id":1}',
+    isBase64Encoded: false,
+  })
+  expect(isReplay(await handler({ ...event }))).toBe(true)
+})
