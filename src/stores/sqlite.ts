@@ -8,6 +8,7 @@ import { longestTimerMs } from '../clock.js'
 import { fail } from '../errors.js'
 import type { Inspecting, Operating, Store, Sweeping, Transactions } from '../store.js'
 import { connectionOf } from './sqlite/connection.js'
+import { dressed, isDrizzle, type RealDrizzle, type SqliteDrizzle, type SqliteTx } from './sqlite/drizzle.js'
 import { checkHandle, isHandle, type SqliteHandle } from './sqlite/handles.js'
 import { inspecting } from './sqlite/inspecting.js'
 import { leaseMode } from './sqlite/lease-mode.js'
@@ -17,10 +18,11 @@ import { transactions } from './sqlite/transactions.js'
 import type { Context } from './sqlite/turns.js'
 import { operating, sweeping } from './sqlite/upkeep.js'
 
+export type { SqliteDrizzle, SqliteTx } from './sqlite/drizzle.js'
 export type { BetterSqlite3, NodeSqlite, SqliteHandle } from './sqlite/handles.js'
 
 /** Opens connections to one and the same file. */
-export interface SqliteOpener<Db extends SqliteHandle> {
+export interface SqliteOpener<Db extends SqliteHandle | SqliteDrizzle> {
   /**
    * Gives a new connection; the store closes it. It is put into WAL mode, and with `durable` its COMMITs are synced. Registered functions and
    * pragmas that the work needs are set in here.
@@ -60,7 +62,8 @@ export interface SqliteStore<Tx> extends Store<Tx> {
  * wait for nothing, or it is rolled back with `TRANSACTION_ABORTED`. With `{ open }` each transaction has a connection of its own and the work may await; the file
  * has one writer at a time all the same. An attempt costs two look-ups, one of them under the write lock, and one COMMIT.
  *
- * @param db A `Database` of better-sqlite3, a `DatabaseSync` of `node:sqlite` (Node 22.16 or later), or `{ open }` that opens them. A connection
+ * @param db A `Database` of better-sqlite3, a `DatabaseSync` of `node:sqlite` (Node 22.16 or later), a Drizzle over better-sqlite3 (`tx` is its own transaction then), or `{ open }` that
+ *   opens them. A connection
  *   that is passed in stays the caller's; those that `open` gave are closed by `close()`.
  * @throws `OPTION_INVALID` for an option or a connection that cannot be right.
  *
@@ -75,19 +78,30 @@ export interface SqliteStore<Tx> extends Store<Tx> {
  * }
  * ```
  */
-export function sqlite<Db extends SqliteHandle>(db: Db, options?: SqliteOptions): SqliteStore<Db>
-export function sqlite<Db extends SqliteHandle>(
+export function sqlite<Db extends SqliteHandle | SqliteDrizzle>(
+  db: Db,
+  options?: SqliteOptions,
+): SqliteStore<SqliteTx<Db>>
+export function sqlite<Db extends SqliteHandle | SqliteDrizzle>(
   opener: SqliteOpener<Db>,
   options?: SqliteOptions,
-): SqliteStore<Db>
-export function sqlite<Db extends SqliteHandle>(
-  given: Db | SqliteOpener<Db>,
+): SqliteStore<SqliteTx<Db>>
+export function sqlite(
+  given: SqliteHandle | SqliteDrizzle | SqliteOpener<SqliteHandle | SqliteDrizzle>,
   options: SqliteOptions = {},
-): SqliteStore<Db> {
+): SqliteStore<object> {
   const { durable, answerTimeoutMs } = checked(options)
+  let drizzle: RealDrizzle | undefined
+  const connectionIn = (db: unknown) => {
+    if (!isDrizzle(db)) return db
+    drizzle = db
+    return db.$client
+  }
   const source = isOpener(given)
-    ? openedSource(given.open, durable)
-    : sharedSource(checkHandle(given, 'sqlite() takes { open },'))
+    ? openedSource(() => connectionIn(given.open()), durable)
+    : sharedSource(
+        checkHandle(connectionIn(given), 'sqlite() takes { open }, a Drizzle over better-sqlite3,'),
+      )
   const context: Context = { source, limitMs: answerTimeoutMs, synced: durable }
   const migrations = migrating(context)
   return {
@@ -95,11 +109,11 @@ export function sqlite<Db extends SqliteHandle>(
     guarantees: {
       atomicWithEffect: true,
       // A file outlives the process that wrote it, whatever the level of its syncs.
-      survivesCrash: isOpener(given) || fileOf(connectionOf(given)) !== '',
+      survivesCrash: source.shared === undefined || fileOf(connectionOf(source.shared)) !== '',
       fenced: true,
     },
     ...leaseMode(context),
-    transactions: transactions<Db>(context),
+    transactions: dressed(transactions(context), () => drizzle),
     sweeping: sweeping(context),
     operating: operating(context),
     inspecting: inspecting(context),
@@ -111,7 +125,7 @@ export function sqlite<Db extends SqliteHandle>(
 }
 
 /** A `DatabaseSync` has a function `open` as well; what can prepare a statement is a connection. */
-function isOpener<Db extends SqliteHandle>(given: Db | SqliteOpener<Db>): given is SqliteOpener<Db> {
+function isOpener(given: unknown): given is SqliteOpener<SqliteHandle | SqliteDrizzle> {
   if (typeof given !== 'object' || given === null || isHandle(given) || 'prepare' in given) return false
   return 'open' in given && typeof given.open === 'function'
 }

@@ -172,7 +172,13 @@ export function harnessFor(opening: Opening): StoreHarness<Db> {
 const ofOneBreath = /concurrent attempts|attempts in .* among four processes|intents in/
 
 export function casesFor(opening: Opening): ReturnType<typeof storeSuite> {
-  const harness = harnessFor(opening)
+  return casesOf(harnessFor(opening), opening)
+}
+
+export function casesOf<Tx extends object>(
+  harness: StoreHarness<Tx>,
+  opening: Pick<Opening, 'shared'>,
+): ReturnType<typeof storeSuite> {
   const cases = storeSuite(harness)
   if (!opening.shared) return cases
   const races = storeSuite({ ...harness, lacks: { idleTimeout } }).filter(({ name }) =>
