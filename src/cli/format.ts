@@ -3,7 +3,15 @@ import type { Outcome, RecordView } from '../index.js'
 
 /** Keys pass no control characters, but a table may hold what never passed our checks. */
 export function shown(text: string): string {
-  return /\p{Cc}/u.test(text) ? JSON.stringify(text) : text
+  return /\p{Cc}/u.test(text) ? jsonText(text) : text
+}
+
+/** JSON whose control characters beyond ASCII are escaped as well: JSON itself leaves them, and a terminal begins a command with one (U+009B). */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replaceAll(
+    /[\u007f-\u009f]/g,
+    (found) => `\\u00${found.charCodeAt(0).toString(16)}`,
+  )
 }
 
 export function duration(durationMs: number): string {

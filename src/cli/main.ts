@@ -7,12 +7,14 @@
 import { parseArgs } from 'node:util'
 import type { Command, Report, World } from './command.js'
 import { CliError, complaintOf } from './errors.js'
+import { jsonText } from './format.js'
 import { commands, helpOf, overview, version } from './help.js'
 import { withoutSecrets } from './secrets.js'
 
 const words = process.argv.slice(2)
 const world: World = { cwd: process.cwd(), env: process.env, words }
 const asJson = words.includes('--json')
+let isEnding = false
 
 // A driver or a module of the user's may fail on its own, when nobody waits for it: that too is told, and without its secrets.
 process.on('uncaughtException', (error) => end(complaint(error)))
@@ -37,7 +39,7 @@ function helpFor(name: string | undefined): string {
 function commandNamed(name: string): Command {
   const command = commands.find((one) => one.name === name)
   if (command !== undefined) return command
-  throw new CliError('USAGE', `there is no command ${JSON.stringify(name)}`, 'Run `retrysafe --help`.')
+  throw new CliError('USAGE', `there is no command ${jsonText(name)}`, 'Run `retrysafe --help`.')
 }
 
 function parsed(command: Command, rest: readonly string[]) {
@@ -68,9 +70,11 @@ function complaint(error: unknown): Report {
   return { exitCode: 2, json: { error: clean }, text, isComplaint: true }
 }
 
-/** Ends once all is written: a pipe may not have taken it yet. */
+/** Ends once all is written: a pipe may not have taken it yet, and what fails meanwhile is no second answer. */
 function end({ exitCode, json, text, isComplaint }: Report): void {
-  const output = asJson ? JSON.stringify(json) : text
+  if (isEnding) return
+  isEnding = true
+  const output = asJson ? jsonText(json) : text
   const stream = isComplaint && !asJson ? process.stderr : process.stdout
   // A reader that has seen enough (`| head`) is no fault.
   stream.on('error', () => process.exit(exitCode))

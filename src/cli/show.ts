@@ -1,6 +1,6 @@
 /** `retrysafe show`: one record; its outcome only when it is asked for, because it may hold what callers were told in confidence. */
 import { type Command, type Given, isGiven, type Report } from './command.js'
-import { outcomeJson, recordLines } from './format.js'
+import { jsonText, outcomeJson, recordLines } from './format.js'
 import { recordGiven, recordOptions, recordUsage } from './record.js'
 import { storeOptions, storeUsage, withSafe } from './store.js'
 
@@ -31,6 +31,6 @@ async function run(given: Given): Promise<Report> {
   return {
     exitCode: 0,
     json: { record: { ...record, outcome: json } },
-    text: `${recordLines(record)}\n\noutcome ${JSON.stringify(json, undefined, 2)}`,
+    text: `${recordLines(record)}\n\noutcome ${jsonText(json, 2)}`,
   }
 }

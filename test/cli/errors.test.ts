@@ -194,6 +194,19 @@ test('what fails when nobody waits for it is told like everything else, without 
   expect(error.message).not.toContain('hush')
 })
 
+test('what fails while the answer is written adds no second document', async () => {
+  const slow = moduleOf(
+    'slow',
+    `import { memory } from 'retrysafe/memory'
+     const write = process.stdout.write.bind(process.stdout)
+     process.stdout.write = (text, written) => write(text, () => setTimeout(written, 50))
+     export default memory()
+     export const close = () => { setTimeout(() => { throw new Error('too late') }, 1) }`,
+  )
+  const { code, json } = await retrysafe(['list', '--store', slow, '--json'])
+  expect([code, json()]).toEqual([0, { records: [], mayBeMore: false }])
+})
+
 test('a store that never answers is no good news', async () => {
   const silent = moduleOf(
     'silent',
