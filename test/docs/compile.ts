@@ -51,7 +51,14 @@ function importsFor(code: string): string[] {
 
 const config = {
   extends: '../../../tsconfig.base.json',
-  compilerOptions: { rootDir: 'src', outDir: 'out', noUnusedLocals: false, noUnusedParameters: false },
+  compilerOptions: {
+    rootDir: 'src',
+    outDir: 'out',
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    // NestJS has decorators of parameters.
+    experimentalDecorators: true,
+  },
   include: ['src'],
 }
 

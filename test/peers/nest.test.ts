@@ -12,6 +12,7 @@ import {
   HttpCode,
   HttpException,
   Module,
+  type NestInterceptor,
   Param,
   ParseIntPipe,
   Post,
@@ -458,3 +459,26 @@ test.each(platforms)(
     })
   },
 )
+
+test('where there is no HTTP, a decorated method is an error rather than unprotected', async () => {
+  const safe = retrysafe({ store: memory(), scope: 's', mode: 'transaction' })
+  const { providers } = IdempotencyModule.forRoot(safe)
+  const { useClass: Interceptor } = providers.find(({ provide }) => provide === 'APP_INTERCEPTOR')
+  const interceptor: NestInterceptor = new Interceptor(safe)
+  const contextOf = (controller: { readonly prototype: object }) =>
+    ({
+      getType: () => 'ws',
+      getClass: () => controller,
+      getHandler: () => Reflect.get(controller.prototype, 'create'),
+    }) as never
+  class Plain {
+    create() {
+      return 1
+    }
+  }
+  const next = { handle: () => of('passed') }
+  expect(interceptor.intercept(contextOf(Plain), next)).toBeDefined()
+  const decorated = orders(() => 1)
+  expect(() => interceptor.intercept(contextOf(decorated), next)).toThrow(/HTTP/)
+  await safe.close()
+})
