@@ -1,9 +1,14 @@
 /** What every tool on MySQL must keep: its own transaction is the attempt's, with its errors, its savepoints and its ends. */
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
-import type { Pool, RowDataPacket } from 'mysql2/promise'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { drizzle, type MySql2Database } from 'drizzle-orm/mysql2'
+import makeKnex, { type Knex } from 'knex'
+import type { Kysely, Transaction } from 'kysely'
+import { createConnection, type Pool, type RowDataPacket } from 'mysql2/promise'
+import type { DataSource, EntityManager } from 'typeorm'
+import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { type Retrysafe, retrysafe } from '../../dist/index.js'
+import { type MysqlHandle, type MysqlTx, mysql } from '../../dist/stores/mysql.js'
 import { expectOnce, expectThroughTx, planFaults, withFaults } from '../../dist/testing/index.js'
 import { type Mariadb, startMariadb } from '../../servers/mariadb.js'
 import { until } from '../setup/until.js'
@@ -38,6 +43,31 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
   afterAll(async () => {
     await admin.end()
     await server.stop()
+  })
+
+  test('a pool without autocommit is refused under a tool, and so is what no tool of ours knows', async () => {
+    const db = drizzle(promisePool(url, ['set autocommit = 0']))
+    await expect(mysql(db).migrate()).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await db.$client.end()
+    const single = await createConnection(url)
+    expect(() => mysql(drizzle(single))).toThrow('give it a Pool')
+    await single.end()
+    const foreign = makeKnex({ client: 'pg' })
+    expect(() => mysql(foreign)).toThrow('for another database')
+    await foreign.destroy()
+  })
+
+  test('tx has the type of the transaction of the tool', () => {
+    type Tables = { readonly effect: { readonly key: string } }
+    type Given<Handle> = MysqlTx<Handle>
+    expectTypeOf<Given<Kysely<Tables>>>().toEqualTypeOf<Transaction<Tables>>()
+    expectTypeOf<Given<Knex>>().toEqualTypeOf<Knex.Transaction>()
+    expectTypeOf<Given<DataSource>>().toEqualTypeOf<EntityManager>()
+    expectTypeOf<Given<MySql2Database>['insert']>().toEqualTypeOf<MySql2Database['insert']>()
+    const use = (db: MySql2Database) =>
+      db.transaction(async (tx) => expectTypeOf(tx).toExtend<Given<MySql2Database>>())
+    expectTypeOf(use).toBeFunction()
+    expectTypeOf<MySql2Database | Kysely<Tables> | Knex | DataSource>().toExtend<MysqlHandle>()
   })
 
   describe.each(Object.entries(mysqlTools))('%s', (_name, open) => {

@@ -34,6 +34,12 @@ export function serverOf(begins?: 'itself'): (connection: Connection) => Promise
     const [level] = (await connection.run(isolationOf(mariadb))).rows
     const dirty = textAt(level, 0) === 'READ-UNCOMMITTED'
     const autocommit = integerAt(row, 2) === 1
+    if (begins !== undefined && !autocommit) {
+      throw fail('OPTION_INVALID', {
+        detail:
+          'over a tool the sessions of its pool must have autocommit on: a read would leave a transaction open, before which no level can be set',
+      })
+    }
     const plain = autocommit && !dirty && begins === undefined
     const strict = mariadb && (await connection.run(strictSnapshots)).rows.length > 0
     const anySnapshot = strict ? setFor(['innodb_snapshot_isolation']) : ''
