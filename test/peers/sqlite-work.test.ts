@@ -1,5 +1,6 @@
 /** What the work may do with its connection, and how each way of failing ends. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { planFaults, withFaults } from '../../dist/testing/index.js'
 import { isRetrysafeError, retrysafe, type SqliteStore, sqlite } from '../processes/own-sqlite.js'
 import { type File, memoryDb, newFile } from './sqlite-room.js'
 
@@ -216,6 +217,12 @@ test('a file that answers every look and takes no write is told of', async () =>
     level: 'error',
     found: expect.stringContaining('no such table'),
   })
+})
+
+test('what stands around the store finds all that a transaction has', async () => {
+  const safe = retrysafe({ store: withFaults(store, planFaults()) })
+  const call = () => safe.transaction({ scope, key: 'k' }, ({ tx }) => void tx.exec(insert))
+  expect([(await call()).replayed, (await call()).replayed, file.effects('k')]).toEqual([false, true, 1])
 })
 
 describe('within', () => {

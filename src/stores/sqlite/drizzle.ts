@@ -63,7 +63,9 @@ export function dressed(
       tx ??= db === undefined ? open.tx : transactionOver(open.tx, db.session)
       return tx
     }
-    return Object.defineProperty(Object.create(open), 'tx', { get, enumerable: true })
+    // As members of its own: who stands around a store spreads what it opens (`withFaults`).
+    const members: PropertyDescriptorMap = Object.getOwnPropertyDescriptors(open)
+    return Object.defineProperties({}, { ...members, tx: { get, enumerable: true } }) as typeof open
   }
 }
 
