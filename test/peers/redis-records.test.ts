@@ -1,10 +1,11 @@
 /** What lies in Redis: names, words and expiries. */
+import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { retrysafe } from '../../dist/index.js'
 import { type RedisStore, redis } from '../../dist/stores/redis.js'
 import { redisProgram } from '../../servers/redis.js'
 import { missing } from './debian.js'
-import { clientNames, isCluster } from './processes/redis-clients.js'
+import { clientNames, isCluster, openClient } from './processes/redis-clients.js'
 import {
   type Bench,
   changeWord,
@@ -241,6 +242,18 @@ describe.skipIf(reason !== undefined)(`records (${reason ?? 'Redis'})`, () => {
     await expect(store.complete({ ...request, outcome, retainMs: minuteMs })).rejects.toThrow('WRONGTYPE')
     expect(await bench.administrator.llen(nameOf(request.identity))).toBe(1)
     await bench.administrator.del(nameOf(request.identity))
+  })
+
+  test('an answer that a MULTI on the same connection keeps back is no refusal', async () => {
+    const { handle, end } = await openClient('ioredis', bench.ports)
+    const shared = handle as Redis
+    const { identity, owner } = await held()
+    await shared.multi({ pipeline: false })
+    const completion = { identity, owner, outcome, retainMs: minuteMs }
+    await expect(redis(shared).complete(completion)).rejects.toThrow('inside a MULTI')
+    await shared.discard()
+    expect(await store.complete(completion)).toBe(true)
+    await end()
   })
 
   test('what needs a transaction is refused before anything runs', async () => {

@@ -74,7 +74,11 @@ async function carryOut(
     if (!isNoScript(error) || isLate()) throw error
     reply = await driver.eval(lua, name, values)
   }
-  return Array.isArray(reply) ? reply.map(text) : [text(reply)]
+  if (Array.isArray(reply)) return reply.map(text)
+  const told = text(reply)
+  // Somebody else's MULTI, sent word by word on the same connection: what becomes of it shows at its EXEC, and it is no refusal.
+  if (told === 'QUEUED') throw new Error('the connection is inside a MULTI: give the store one of its own')
+  return [told]
 }
 
 function isNoScript(error: unknown): boolean {
