@@ -1,6 +1,6 @@
 /** MariaDB over both clients that speak to it: prepared statements on both sides. */
 import { retrysafe } from 'retrysafe'
-import { type MariadbPool, type Mysql2PromisePool, type MysqlHandle, mysql } from 'retrysafe/mysql'
+import { type MariadbPool, type Mysql2PromisePool, type MysqlPool, mysql } from 'retrysafe/mysql'
 import { mariadbProgram, startMariadb } from '../../servers/mariadb.js'
 import { peer } from '../../servers/peers.js'
 import { order, replyOf, scope } from '../work.js'
@@ -72,8 +72,8 @@ async function openMariadb(at: string, connections: number): Promise<Subject> {
   return over(createPool({ host, port: Number(port), user, connectionLimit: connections }))
 }
 
-async function over(pool: Pool & MysqlHandle): Promise<Subject> {
-  const store = mysql<Pool & MysqlHandle>(pool)
+async function over(pool: Pool & MysqlPool): Promise<Subject> {
+  const store = mysql<Pool & MysqlPool>(pool)
   await store.migrate()
   const safe = retrysafe({ store })
   return {
