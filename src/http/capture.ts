@@ -37,6 +37,7 @@ import {
   later,
   lateWrite,
   linesOf,
+  membersOf,
   putHead,
   setClosed,
 } from './wire.js'
@@ -81,11 +82,6 @@ export interface Capture {
   threw(): boolean
 }
 
-/** The members as those before us left them. */
-function membersOf({ writeHead, flushHeaders, write, end, destroy, emit }: ServerResponse) {
-  return { writeHead, flushHeaders, write, end, destroy, emit }
-}
-
 export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs }: CaptureOptions): Capture {
   const outer = membersOf(res)
   const carrier = carrierOf(res.req)
@@ -105,7 +101,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   let head: Head | undefined
   let patience: NodeJS.Timeout | undefined
   const body = createHeldBody({ hold, maxBytes })
-  if (gone) body.goesNowhere()
+  if (gone) nowhere()
   let settle: (captured: Captured) => void = () => undefined
   const captured = new Promise<Captured>((resolve) => {
     settle = resolve
@@ -316,9 +312,15 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   function clientGone(): void {
     if (gone) return
     gone = true
-    body.goesNowhere()
+    nowhere()
     if (thrown && head !== undefined) breakOff('byHandler')
     else if (phase === 'capturing') outer.emit.call(res, 'drain')
+  }
+
+  function nowhere(): void {
+    body.goesNowhere()
+    // Asked by those who would then answer with less: Koa ends without the body, and file senders drop their stream.
+    patches.replace('socket', null)
   }
 
   function threw(): boolean {

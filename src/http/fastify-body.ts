@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { plainBody } from './body.js'
+import { hasBody, plainBody } from './body.js'
 import type { Content } from './content.js'
 import { readExpressBody } from './express-body.js'
 import type { FastifyHooks, FastifyRequest } from './fastify-types.js'
@@ -24,7 +24,7 @@ const sources = new WeakMap<FastifyRequest, Source>()
 /** Has the bytes of bodies remembered where it is registered, up to the route's `bodyLimit`. */
 export function addBodyWatch(app: FastifyHooks): void {
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (!sources.has(request)) {
+    if (hasBody(request.raw as IncomingMessage) && !sources.has(request)) {
       watchBody(payload, request.routeOptions.bodyLimit ?? defaultBodyLimit)
       // Whoever has put another stream in its place has decoded it.
       const coding = payload === request.raw ? request.headers['content-encoding'] : undefined

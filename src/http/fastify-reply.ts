@@ -2,7 +2,7 @@
  * Replies of ours through a Fastify reply, which keeps its headers to itself until it sends.
  */
 import type { StoredReply } from '../outcome.js'
-import type { FastifyReply } from './fastify-types.js'
+import type { FastifyReply, FastifyRoute } from './fastify-types.js'
 
 /** Sends a reply through the hooks of the application. */
 export function sendThrough(reply: FastifyReply, { status, headers, body }: StoredReply): void {
@@ -33,4 +33,24 @@ export function showHeaders(reply: FastifyReply): (error: unknown) => void {
 
 function copyOf(value: unknown): unknown {
   return Array.isArray(value) ? [...value] : value
+}
+
+type RouteHandler = FastifyRoute['handler']
+
+/**
+ * A handler that answers a client that has left as well: once one is gone, Fastify sends nothing for a promise of nothing, and nobody would
+ * ever know that the work is done.
+ */
+export function answering(handler: RouteHandler): RouteHandler {
+  return function answered(request, reply) {
+    const result = handler.call(this, request, reply)
+    if (!(result instanceof Promise)) return result
+    return result.then((value: unknown) => {
+      const { raw, idempotency } = request
+      const isGone = raw.socket.destroyed || raw.aborted
+      if (value === undefined && isGone && idempotency !== undefined && !reply.sent && !reply.raw.headersSent)
+        reply.send()
+      return value
+    })
+  }
 }

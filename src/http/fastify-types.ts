@@ -66,6 +66,7 @@ export interface FastifyHooks {
 export interface FastifyRoute {
   config?: object
   preHandler?: unknown
+  handler(this: unknown, request: FastifyRequest, reply: FastifyReply): unknown
 }
 
 export type FastifyPreHandler<Request = FastifyRequest> = (

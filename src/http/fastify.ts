@@ -17,7 +17,7 @@ import { createAround } from './around.js'
 import { createExchange, type Exchange, type HttpAttempt, type HttpCall, type Performed } from './exchange.js'
 import { reasonOf } from './express-errors.js'
 import { addBodyWatch, readFastifyBody } from './fastify-body.js'
-import { sendThrough, showHeaders } from './fastify-reply.js'
+import { answering, sendThrough, showHeaders } from './fastify-reply.js'
 import type {
   FastifyDone,
   FastifyHandler,
@@ -173,6 +173,7 @@ function around<Tx>(exchange: Exchange<Tx>): FastifyIdempotency {
     app.addHook('onRoute', (route) => {
       route.config = { ...route.config, [inRoute]: true }
       route.preHandler = [route.preHandler ?? [], last].flat()
+      route.handler = answering(route.handler)
     })
     app.addHook('preHandler', (request, reply, next) => {
       if (request.is404 || inRoute in request.routeOptions.config) next()

@@ -15,6 +15,7 @@ import { readExpressBody } from './express-body.js'
 import { reasonOf } from './express-errors.js'
 import type { KoaContext, KoaMiddleware } from './koa-types.js'
 import type { Body, HttpOptions, LeaseOptions, TransactionOptions } from './options.js'
+import { createPatches } from './patches.js'
 import { checkReply, type Reply } from './reply.js'
 
 export type { HttpAttempt } from './exchange.js'
@@ -107,7 +108,7 @@ function around<Tx>(exchange: Exchange<Tx>): KoaMiddleware<KoaContext> {
     new Promise((resolve, reject) => {
       let hasReturned = false
       const handlers = createAround<Tx>(exchange.settings, ctx.res, (attempt, threw) => {
-        const stop = watchErrors(ctx, threw)
+        const stop = watchAnswer(ctx, threw)
         ctx.state.idempotency = attempt
         goOn(threw)
         return stop
@@ -141,16 +142,19 @@ function around<Tx>(exchange: Exchange<Tx>): KoaMiddleware<KoaContext> {
     })
 }
 
-/** All that no middleware answers comes here, with what streams throw while they are sent. */
-function watchErrors(ctx: KoaContext, threw: (error: unknown) => void): () => boolean {
+/** Hears of all that no middleware answers, and of what streams throw while they are sent; and has Koa answer a client that has left. */
+function watchAnswer(ctx: KoaContext, threw: (error: unknown) => void): () => boolean {
+  const patches = createPatches(ctx)
   const { onerror } = ctx
-  ctx.onerror = (error) => {
+  patches.replace('onerror', (error: unknown) => {
     // Koa passes this function as a callback that may have no error to tell of.
     if (error !== undefined && error !== null) threw(error)
-    onerror.call(ctx, error)
-  }
+    onerror.call(ctx, error as Error)
+  })
+  // Without it Koa would end such an answer without its body, and that would be kept.
+  patches.mask('writable', () => !ctx.res.writableEnded)
   return () => {
-    ctx.onerror = onerror
+    patches.undo()
     return true
   }
 }

@@ -3,8 +3,8 @@
  */
 
 export interface Patches {
-  /** Puts a function in the place of a member. */
-  replace(name: string, value: (...values: never[]) => unknown): void
+  /** Puts a function, or nothing, in the place of a member. */
+  replace(name: string, value: ((...values: never[]) => unknown) | null): void
   /** Lets a member that the prototype computes read as something else. */
   mask(name: string, read: (real: unknown) => unknown): void
   undo(): void
@@ -13,7 +13,7 @@ export interface Patches {
 export function createPatches(target: object): Patches {
   const undoing: (() => void)[] = []
 
-  function replace(name: string, value: (...values: never[]) => unknown): void {
+  function replace(name: string, value: ((...values: never[]) => unknown) | null): void {
     const own = Object.getOwnPropertyDescriptor(target, name)
     Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true })
     undoing.push(() => {

@@ -94,3 +94,8 @@ export function later(done: Callback | undefined): true {
 export function setClosed(res: ServerResponse, closed: boolean): void {
   Object.assign(res, { destroyed: closed, _closed: closed })
 }
+
+/** The members as those before us left them. */
+export function membersOf({ writeHead, flushHeaders, write, end, destroy, emit }: ServerResponse) {
+  return { writeHead, flushHeaders, write, end, destroy, emit }
+}

@@ -94,6 +94,33 @@ for (const mode of modes) {
   })
 }
 
+for (const mode of modes) {
+  test(`so does a handler that returns nothing, for which Fastify sends nothing once the client has left (${mode})`, () => {
+    const entered = gate()
+    const left = gate()
+    let runs = 0
+    return inRoom(
+      (app, safe) =>
+        around(app, safe, async (request, answer) => {
+          runs += 1
+          answer.code(202)
+          request.raw.socket.once('close', () => left.open())
+          entered.open()
+          await left.opened
+        }),
+      async ({ port, post }) => {
+        const client = wire(port)
+        client.write(requestText('/orders', '{"total":1}'))
+        await entered.opened
+        client.hangUp()
+        await expect.poll(async () => shown(await post())).toEqual({ status: 202, replayed: true, body: '' })
+        expect(runs).toBe(1)
+      },
+      { mode },
+    )
+  })
+}
+
 test('events are never held back in lease mode, and not replayed', () => {
   const seen = gate()
   return inRoom(

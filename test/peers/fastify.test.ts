@@ -277,3 +277,28 @@ test('a method that a route of ours does not cover is not found', () =>
       expect((await post('/orders', { method: 'GET' })).status).toBe(404)
     },
   ))
+
+for (const mode of modes) {
+  test(`requests by app.inject are like any other (${mode})`, () =>
+    inRoom(
+      async (app, safe) => {
+        app.post(
+          '/replies',
+          idempotent(safe, {}, ({ body }) => reply(201, { body, id: random() })),
+        )
+        await app.register((scope) => around(scope, safe, async ({ body }) => ({ body, id: random() })))
+      },
+      async ({ app }) => {
+        for (const url of ['/replies', '/orders']) {
+          const post = (total: number) =>
+            app.inject({ method: 'POST', url, payload: { total }, headers: { 'idempotency-key': url } })
+          const first = await post(1)
+          const again = await post(1)
+          expect(again.headers['idempotent-replayed']).toBe('true')
+          expect(again.body).toBe(first.body)
+          expect((await post(2)).statusCode).toBe(422)
+        }
+      },
+      { mode },
+    ))
+}

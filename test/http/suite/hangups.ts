@@ -1,5 +1,6 @@
 /** Clients that hang up, at any moment: neither the work nor its outcome depends on them (rule 8). */
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
@@ -135,7 +136,38 @@ export function hangUpSuite(express: ExpressModule): void {
         })
       })
 
-      test(`a file whose sending ends with the connection: what was done is not done again unseen (${mode})`, async () => {
+      test(`a source that ends with the connection: what was done is not done again unseen (${mode})`, async () => {
+        let runs = 0
+        let effects = 0
+        const arrived = gate()
+        at = await site(express, (app, safe) =>
+          app.post('/x', idempotent(safe, { mode }), async (req, res) => {
+            runs += 1
+            req.idempotency?.tx?.defer(() => {
+              effects += 1
+            })
+            if (runs > 1) return res.sendFile(thisFile)
+            const source = new Readable({ read: () => undefined })
+            source.push('a piece')
+            req.socket.once('close', () => source.destroy())
+            source.pipe(res)
+            arrived.open()
+          }),
+        )
+        const settled = gate()
+        for (const event of ['completed', 'released'] as const) at.safe.on(event, () => settled.open())
+        const client = wire(at.port)
+        client.write(requestText('/x'))
+        await arrived.opened
+        client.hangUp()
+        await settled.opened
+        const again = await at.send('/x', { headers: { 'content-type': 'application/json' } })
+        if (mode === 'lease')
+          expect(again.json()).toMatchObject({ code: 'NOT_REPLAYABLE', originalStatus: 200 })
+        else expect({ status: again.status, runs, effects }).toEqual({ status: 200, runs: 2, effects: 1 })
+      })
+
+      test(`a file that is sent when its client has left is kept whole (${mode})`, async () => {
         let runs = 0
         let effects = 0
         const arrived = gate()
@@ -152,17 +184,20 @@ export function hangUpSuite(express: ExpressModule): void {
             res.sendFile(thisFile)
           }),
         )
-        const settled = gate()
-        for (const event of ['completed', 'released'] as const) at.safe.on(event, () => settled.open())
+        const completed = gate()
+        at.safe.on('completed', () => completed.open())
         const client = wire(at.port)
         client.write(requestText('/x'))
         await arrived.opened
         client.hangUp()
-        await settled.opened
+        await completed.opened
         const again = await at.send('/x', { headers: { 'content-type': 'application/json' } })
-        if (mode === 'lease')
-          expect(again.json()).toMatchObject({ code: 'NOT_REPLAYABLE', originalStatus: 200 })
-        else expect({ status: again.status, runs, effects }).toEqual({ status: 200, runs: 2, effects: 1 })
+        expect({ replayed: again.replayed, text: again.text, runs, effects }).toEqual({
+          replayed: true,
+          text: readFileSync(thisFile, 'utf8'),
+          runs: 1,
+          effects: mode === 'lease' ? 0 : 1,
+        })
       })
     }
   })
