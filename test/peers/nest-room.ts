@@ -1,6 +1,8 @@
 /** A Nest application on a port of its own, what its tests send to it, and decorators applied as functions. */
-import type { INestApplication, ModuleMetadata } from '@nestjs/common'
-import { IdempotencyModule, type NestDecorator } from '../../dist/http/nest.js'
+import { Body, Controller, type INestApplication, type ModuleMetadata, Post, Req, Res } from '@nestjs/common'
+import type { Response } from 'express'
+import type { FastifyReply } from 'fastify'
+import { IdempotencyModule, Idempotent, type NestDecorator } from '../../dist/http/nest.js'
 import { type Retrysafe, type RetrysafeOptions, retrysafe } from '../../dist/index.js'
 import { type MemoryTx, memory } from '../../dist/stores/memory.js'
 import { type Got, type Sending, send } from '../../dist/testing/http/wire.js'
@@ -75,3 +77,33 @@ export function method(
 }
 
 export const shown = ({ status, body, replayed }: Got) => ({ status, body: body.toString(), replayed })
+
+export type AnyResponse = Response & FastifyReply
+
+/** A controller of one method, `POST /orders`. */
+export function orders(
+  run: (body: unknown, request: object, response: AnyResponse) => unknown,
+  ...decorators: (MethodDecorator | NestDecorator)[]
+) {
+  class Orders {
+    create(body: unknown, request: object, response: AnyResponse) {
+      return run(body, request, response)
+    }
+  }
+  Body()(Orders.prototype, 'create', 0)
+  Req()(Orders.prototype, 'create', 1)
+  Res({ passthrough: true })(Orders.prototype, 'create', 2)
+  method(Orders, 'create', Post('orders'), Idempotent(), ...decorators)
+  Controller()(Orders)
+  return Orders
+}
+
+/** A handler that is given the number of its run. */
+export function counted<Answer>(answer: (run: number) => Answer) {
+  let runs = 0
+  const run = () => {
+    runs += 1
+    return answer(runs)
+  }
+  return { run, runs: () => runs }
+}

@@ -1,6 +1,5 @@
 /** Who else stands around a method of Nest, and what goes over the wire: interceptors, clients that leave, streams of events, uploads. */
 import {
-  Body,
   type CallHandler,
   Controller,
   type ExecutionContext,
@@ -20,20 +19,7 @@ import { finalize, map, tap, timeout } from 'rxjs/operators'
 import { expect, test, vi } from 'vitest'
 import { Idempotent } from '../../dist/http/nest.js'
 import { start } from '../../dist/testing/http/wire.js'
-import { everywhere, inNest, method, platforms, shown } from './nest-room.js'
-
-/** A controller of one method, `POST /orders`. */
-function orders(run: (body: unknown) => unknown, ...decorators: MethodDecorator[]) {
-  class Orders {
-    create(body: unknown) {
-      return run(body)
-    }
-  }
-  Body()(Orders.prototype, 'create', 0)
-  method(Orders, 'create', Post('orders'), Idempotent(), ...decorators)
-  Controller()(Orders)
-  return Orders
-}
+import { everywhere, inNest, method, orders, platforms, shown } from './nest-room.js'
 
 const around = (change: (chain: Observable<never>) => Observable<unknown>): NestInterceptor => ({
   intercept: (_: ExecutionContext, next: CallHandler) => change(next.handle() as Observable<never>),
