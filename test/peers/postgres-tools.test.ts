@@ -213,6 +213,25 @@ describe.each(everyTool)('%s', (name, open) => {
     })
   })
 
+  test('work that outlasts its time in a statement ends with its time, and what it has sent is rolled back', async () => {
+    const hasty = retrysafe({ store: client.store(), workTimeoutMs: 300 })
+    const write = async ({ tx }: { tx: object }) => void (await client.insert(tx, effect()))
+    const holder = await admin.connect()
+    await holder.query('begin')
+    await holder.query('lock table effect')
+    await expect(hasty.transaction(intent(), write)).rejects.toMatchObject({ code: 'WORK_TIMEOUT' })
+    await holder.query('rollback')
+    holder.release()
+    await until(() =>
+      safe.transaction(intent(), write).then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(await effects()).toBe(1)
+    await hasty.close()
+  })
+
   test('a server that goes away under the work ends the attempt, and not the process', async () => {
     const kill = `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`

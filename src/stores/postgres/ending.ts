@@ -185,7 +185,10 @@ export function openTransaction<Tx>(session: Session<Tx>, look: Look, ending: En
       else void undo()
       return
     }
-    await settled()
+    const answered = settled()
+    // What was in flight over a tool is answered when it is: its connection cannot be destroyed.
+    if (over) return
+    await answered
     await undo()
   }
 
