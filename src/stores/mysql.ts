@@ -76,9 +76,9 @@ export interface MysqlStore<Tx> extends Store<Tx> {
  *
  * @example
  * ```ts
- * import { type MysqlHandle, mysql } from 'retrysafe/mysql'
+ * import { type MysqlPool, mysql } from 'retrysafe/mysql'
  * // A pool of mysql2/promise, mysql2 or mariadb, made as you make it.
- * const safeOn = async (pool: MysqlHandle) => {
+ * const safeOn = async (pool: MysqlPool) => {
  *   const store = mysql(pool)
  *   await store.migrate()
  *   return retrysafe({ store, mode: 'transaction', scope: (req) => req.user.id })
