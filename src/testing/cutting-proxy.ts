@@ -9,8 +9,11 @@ export type { CutAct } from './cut-link.js'
 
 /** Where a run fails, and how. */
 export interface CutPlan {
-  /** Number of the message, from 1, over all connections and in the order of arrival. */
-  readonly at: number
+  /**
+   * Number of the message, from 1, over all connections and in the order of arrival; or tells the message by itself, where a pool decides how
+   * many others there are. The first that fits.
+   */
+  readonly at: number | ((message: CutMessage) => boolean)
   /**
    * `cutBefore`: it never reaches the server. `cutAfter`: it does, and its answer never comes back. Both sides are then reset. `holdBefore` and
    * `holdAfter`: its connection stands still instead, there or behind it, until {@link CutRun.release}.
@@ -146,9 +149,9 @@ function startRun(plan: CutPlan | undefined): Running {
   function arrive(link: Link, connection: number, type: string, text: string): CutAct | undefined {
     // A pool says goodbye when it likes, also after its `end()`: counted, it would move every number behind it.
     if (type === 'X') return undefined
-    const number = seen.length + 1
-    seen.push({ number, connection, type, text })
-    if (plan?.at !== number) return undefined
+    const message = { number: seen.length + 1, connection, type, text }
+    seen.push(message)
+    if (plan === undefined || fired || !isMeant(plan, message)) return undefined
     fired = true
     held = link
     // After the act, so that who waits for it finds it done.
@@ -162,6 +165,10 @@ function startRun(plan: CutPlan | undefined): Running {
   }
 
   return { messages: () => seen, fired: () => fired, reached, release, arrive }
+}
+
+function isMeant({ at }: CutPlan, message: CutMessage): boolean {
+  return typeof at === 'function' ? at(message) : at === message.number
 }
 
 function listening(server: Server): Promise<{ host: string; port: number }> {

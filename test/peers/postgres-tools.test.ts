@@ -5,6 +5,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Retrysafe, retrysafe } from '../../dist/index.js'
 import {
+  type CutMessage,
   type CuttingProxy,
   cuttingProxy,
   expectOnce,
@@ -168,8 +169,25 @@ describe.each(everyTool)('%s', (name, open) => {
 
     afterAll(() => proxy.close())
 
-    /** One attempt that fails at a message: the one at this distance from the first that holds the text. */
-    async function fail(text: string, distance: number, act: 'cutBefore' | 'cutAfter') {
+    const holds =
+      (text: string) =>
+      (message: CutMessage): boolean =>
+        message.text.includes(text)
+    const save = 'insert into "retrysafe".intent'
+
+    /** The end of the statement behind the save. Its text is not always sent, for some clients have it prepared. */
+    function commits(): (message: CutMessage) => boolean {
+      let executed: number | undefined
+      return ({ type, text }) => {
+        if (text.includes(save)) executed ??= 0
+        if (executed === undefined) return false
+        if (['E', 'Q'].includes(type)) executed += 1
+        return executed === 2 && ['S', 'Q'].includes(type)
+      }
+    }
+
+    /** One attempt that fails at the first message that is meant. */
+    async function fail(at: (message: CutMessage) => boolean, act: 'cutBefore' | 'cutAfter') {
       const over = retrysafe({ store: cut.store() })
       const place = () =>
         over.transaction(intent(), async ({ tx }) => {
@@ -180,13 +198,9 @@ describe.each(everyTool)('%s', (name, open) => {
       proxy.run()
       await place()
       key = randomUUID()
-      const clean = proxy.run()
-      await place()
-      const found = clean.messages().find((message) => message.text.includes(text))
-      key = randomUUID()
       const told: { during: string; error: unknown }[] = []
       over.on('storeError', (event) => told.push(event))
-      const run = proxy.run({ at: (found?.number ?? 0) + distance, act })
+      const run = proxy.run({ at, act })
       const answer = await place().catch((error: unknown) => error)
       expect(run.fired()).toBe(true)
       proxy.run()
@@ -194,10 +208,10 @@ describe.each(everyTool)('%s', (name, open) => {
     }
 
     test.each([
-      ['a COMMIT', -1],
-      ['the question behind a COMMIT', 0],
-    ])('%s whose answer is lost is read back', async (_what, distance) => {
-      const { answer, told, retry } = await fail('and state = 3', distance, 'cutAfter')
+      ['a COMMIT', commits],
+      ['the question behind a COMMIT', () => holds('and state = 3')],
+    ])('%s whose answer is lost is read back', async (_what, at) => {
+      const { answer, told, retry } = await fail(at(), 'cutAfter')
       expect(answer).toEqual({ value: 'placed', replayed: false })
       expect(told.map(({ during }) => during)).toEqual(['commit'])
       expect(retry).toEqual({ value: 'placed', replayed: true })
@@ -205,7 +219,7 @@ describe.each(everyTool)('%s', (name, open) => {
     })
 
     test('a save that never arrived is rolled back, and quotes no key', async () => {
-      const { answer, told, retry } = await fail('insert into "retrysafe".intent', 0, 'cutBefore')
+      const { answer, told, retry } = await fail(holds(save), 'cutBefore')
       expect(answer).toMatchObject({ code: 'STORE_UNAVAILABLE' })
       expect(inspect([answer, told], { depth: 20, showHidden: true })).not.toContain(key)
       expect(retry).toEqual({ value: 'placed', replayed: false })
