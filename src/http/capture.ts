@@ -90,7 +90,7 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   const sources = watchSources(res, sourceClosed)
   let phase: 'capturing' | 'ended' | 'open' | 'ignored' = 'capturing'
   let passing = false
-  let gone = res.destroyed || carrier.destroyed
+  let gone = false
   let closeHeld = false
   let closedHidden = false
   let thrown = false
@@ -101,12 +101,12 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   let head: Head | undefined
   let patience: NodeJS.Timeout | undefined
   const body = createHeldBody({ hold, maxBytes })
-  if (gone) nowhere()
   let settle: (captured: Captured) => void = () => undefined
   const captured = new Promise<Captured>((resolve) => {
     settle = resolve
   })
   const unwatch = watchConnection(res.req, connectionEnding)
+  if (res.destroyed || carrier.destroyed) clientGone()
   install()
 
   function install(): void {
@@ -312,15 +312,11 @@ export function capture(res: ServerResponse, { hold, maxBytes, drop, patienceMs 
   function clientGone(): void {
     if (gone) return
     gone = true
-    nowhere()
-    if (thrown && head !== undefined) breakOff('byHandler')
-    else if (phase === 'capturing') outer.emit.call(res, 'drain')
-  }
-
-  function nowhere(): void {
     body.goesNowhere()
     // Asked by those who would then answer with less: Koa ends without the body, and file senders drop their stream.
     patches.replace('socket', null)
+    if (thrown && head !== undefined) breakOff('byHandler')
+    else if (phase === 'capturing') outer.emit.call(res, 'drain')
   }
 
   function threw(): boolean {

@@ -1,10 +1,12 @@
 /** Koa, beyond what the suite holds every adapter to: its bodies, direct writes, routers, middleware beside ours, clients that leave. */
 import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { bodyParser } from '@koa/bodyparser'
 import { Router } from '@koa/router'
 import type { Context } from 'koa'
 import compress from 'koa-compress'
+import multer from 'multer'
 import { expect, test } from 'vitest'
 import { idempotent } from '../../dist/http/koa.js'
 import { corsExposedHeaders, reply } from '../../dist/index.js'
@@ -305,6 +307,36 @@ test('a form carries its key in a field, and multipart is left for whoever reads
       expect(shown(await post('/orders', form('two')))).toEqual({ ...shown(upload), replayed: true })
     },
   ))
+
+test('files that multer has read before us count by name and content', () => {
+  const read = multer().any()
+  return inRoom(
+    (app, safe) => {
+      // As @koa/multer has it.
+      app.use(async (ctx, next) => {
+        const req = ctx.req as typeof ctx.req & { body?: unknown; files?: unknown }
+        await promisify(read)(req as never, ctx.res as never)
+        Object.assign(ctx.request, { body: req.body })
+        Object.assign(ctx, { files: req.files })
+        await next()
+      })
+      around(app, safe, (ctx) => {
+        ctx.body = { id: random() }
+      })
+    },
+    async ({ post }) => {
+      const form = (boundary: string, text: string) => ({
+        json: undefined,
+        headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        body: `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n${text}\r\n--${boundary}--\r\n`,
+      })
+      const first = await post('/orders', form('one', 'a'))
+      expect(first.status).toBe(200)
+      expect(shown(await post('/orders', form('two', 'a')))).toEqual({ ...shown(first), replayed: true })
+      expect((await post('/orders', form('one', 'b'))).status).toBe(422)
+    },
+  )
+})
 
 test('events are never held back in lease mode, and not replayed', () => {
   const seen = gate()
