@@ -79,7 +79,7 @@ function overPromises(
 }
 
 /** The answer to what the server is, and the names of what MySQL calls otherwise. */
-function disguised({ pool }: PromisePool): void {
+export function disguised({ pool }: PromisePool): void {
   pool.on('connection', (connection) => {
     const line = connection as unknown as { query(...parameters: unknown[]): unknown }
     const query = line.query.bind(line)
@@ -90,7 +90,10 @@ function disguised({ pool }: PromisePool): void {
         .replace("version() like '%MariaDB%'", '0')
         .replace('@@transaction_isolation', '@@tx_isolation')
         .replace('session.transaction_isolation', 'session.tx_isolation')
-      return query({ ...(asked as object), sql: told }, ...rest)
+      // What a pool sends by itself is a command that was made already, with its callback in it.
+      if (Object.getPrototypeOf(asked) === Object.prototype)
+        return query({ ...(asked as object), sql: told }, ...rest)
+      return query(Object.assign(asked as object, { sql: told }), ...rest)
     }
   })
 }

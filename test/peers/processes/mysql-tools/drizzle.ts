@@ -1,5 +1,5 @@
 import { mysql } from '../../../processes/own-mysql.js'
-import { promisePool } from '../mysql-store.js'
+import { disguised, promisePool } from '../mysql-store.js'
 import { peer } from '../peer.js'
 import type { MysqlToolClient } from './client.js'
 
@@ -14,8 +14,17 @@ const effects = mysqlTable('effect', {
 })
 const uniques = mysqlTable('unique_effect', { key: varchar({ length: 200 }) })
 
-export function drizzleOnMysql2(url: string): MysqlToolClient {
+/** The server is spoken to as one of MySQL. */
+export function drizzleAsMysql(url: string): MysqlToolClient {
+  return drizzleOnMysql2(url, disguised)
+}
+
+export function drizzleOnMysql2(
+  url: string,
+  dress: (pool: ReturnType<typeof promisePool>) => void = () => undefined,
+): MysqlToolClient {
   const pool = promisePool(url)
+  dress(pool)
   const db = drizzle(pool)
   type Db = typeof db
   return {

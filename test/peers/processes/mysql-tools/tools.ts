@@ -1,6 +1,6 @@
 /** The tools that `mysql()` knows by their shape, and one that it does not. */
 import type { MysqlToolClient } from './client.js'
-import { drizzleOnMysql2 } from './drizzle.js'
+import { drizzleAsMysql, drizzleOnMysql2 } from './drizzle.js'
 import { knexOnMysql2 } from './knex.js'
 import { kyselyOnMysql2 } from './kysely.js'
 import { recipeOnMysql2 } from './recipe.js'
@@ -8,6 +8,7 @@ import { typeormOnMysql2 } from './typeorm.js'
 
 export const mysqlTools = {
   Drizzle: drizzleOnMysql2,
+  'Drizzle as MySQL is spoken to': drizzleAsMysql,
   Kysely: kyselyOnMysql2,
   Knex: knexOnMysql2,
   TypeORM: typeormOnMysql2,
