@@ -8,6 +8,7 @@ import {
   Post,
   RequestMethod,
   Sse,
+  StreamableFile,
   UploadedFile,
   UseInterceptors,
 } from '@nestjs/common'
@@ -133,7 +134,7 @@ test.each(platforms)('a time-out around us answers, rolls back and frees the key
 })
 
 test.each(everywhere)(
-  'interceptors of the method are inside: a replay does not reach them ($platform, $mode)',
+  'interceptors of the method and of `useGlobalInterceptors` are inside: a replay does not reach them ($platform, $mode)',
   async ({ platform, mode }) => {
     let entered = 0
     const counting = around((chain) => {
@@ -141,10 +142,11 @@ test.each(everywhere)(
       return chain.pipe(map((id) => ({ id })))
     })
     const controllers = [orders(() => 1, UseInterceptors(counting))]
-    await inNest({ platform, mode, metadata: { controllers } }, async ({ post }) => {
-      expect((await post()).body.toString()).toBe('{"id":1}')
-      expect(shown(await post())).toEqual({ status: 201, body: '{"id":1}', replayed: true })
-      expect(entered).toBe(1)
+    const prepare = (app: INestApplication) => app.useGlobalInterceptors(counting)
+    await inNest({ platform, mode, metadata: { controllers }, prepare }, async ({ post }) => {
+      expect((await post()).body.toString()).toBe('{"id":{"id":1}}')
+      expect(shown(await post())).toEqual({ status: 201, body: '{"id":{"id":1}}', replayed: true })
+      expect(entered).toBe(2)
     })
   },
 )
@@ -176,6 +178,48 @@ test.each(everywhere)(
         expect(again.headers['retry-after']).toBeUndefined()
         if (mode === 'lease') expect([again.status, runs]).toEqual([409, 1])
         else expect([again.status, again.replayed, runs]).toEqual([201, false, 2])
+      })
+    })
+  },
+)
+
+test.each(
+  everywhere.flatMap((kind) =>
+    (['nothing', 'a file', 'a value'] as const).map((what) => ({ ...kind, what })),
+  ),
+)(
+  'a client that leaves before $what is answered comes back to all of it ($platform, $mode)',
+  async ({ platform, mode, what }) => {
+    let runs = 0
+    let ended = 0
+    let go: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const bodies = { nothing: '', 'a file': 'file'.repeat(50_000), 'a value': '{"id":1}' }
+    const answers = {
+      nothing: () => undefined,
+      'a file': () => new StreamableFile(Buffer.from(bodies['a file'])),
+      'a value': () => ({ id: 1 }),
+    }
+    const run = async () => {
+      runs += 1
+      await gate
+      ended += 1
+      return answers[what]()
+    }
+    await inNest({ platform, mode, metadata: { controllers: [orders(run)] } }, async ({ app, url, post }) => {
+      const cut = start(`${url}/orders`, { key: 'k', json: { total: 1 } })
+      cut.on('error', () => undefined)
+      await vi.waitFor(() => expect(runs).toBe(1))
+      cut.destroy()
+      await vi.waitFor(async () => expect(await connections(app)).toBe(0))
+      go()
+      await vi.waitFor(() => expect(ended).toBe(1))
+      await vi.waitFor(async () => {
+        const again = await post()
+        expect(again.headers['retry-after']).toBeUndefined()
+        expect([shown(again), runs]).toEqual([{ status: 201, body: bodies[what], replayed: true }, 1])
       })
     })
   },
