@@ -1,14 +1,9 @@
 /** What every tool on MySQL must keep: its own transaction is the attempt's, with its errors, its savepoints and its ends. */
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
-import { drizzle, type MySql2Database } from 'drizzle-orm/mysql2'
-import makeKnex, { type Knex } from 'knex'
-import type { Kysely, Transaction } from 'kysely'
-import { createConnection, type Pool, type RowDataPacket } from 'mysql2/promise'
-import type { DataSource, EntityManager } from 'typeorm'
-import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
+import type { Pool, RowDataPacket } from 'mysql2/promise'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Retrysafe, retrysafe } from '../../dist/index.js'
-import { type MysqlHandle, type MysqlTx, mysql } from '../../dist/stores/mysql.js'
 import { expectOnce, expectThroughTx, planFaults, withFaults } from '../../dist/testing/index.js'
 import { type Mariadb, startMariadb } from '../../servers/mariadb.js'
 import { until } from '../setup/until.js'
@@ -43,31 +38,6 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
   afterAll(async () => {
     await admin.end()
     await server.stop()
-  })
-
-  test('a pool without autocommit is refused under a tool, and so is what no tool of ours knows', async () => {
-    const db = drizzle(promisePool(url, ['set autocommit = 0']))
-    await expect(mysql(db).migrate()).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await db.$client.end()
-    const single = await createConnection(url)
-    expect(() => mysql(drizzle(single))).toThrow('give it a Pool')
-    await single.end()
-    const foreign = makeKnex({ client: 'pg' })
-    expect(() => mysql(foreign)).toThrow('for another database')
-    await foreign.destroy()
-  })
-
-  test('tx has the type of the transaction of the tool', () => {
-    type Tables = { readonly effect: { readonly key: string } }
-    type Given<Handle> = MysqlTx<Handle>
-    expectTypeOf<Given<Kysely<Tables>>>().toEqualTypeOf<Transaction<Tables>>()
-    expectTypeOf<Given<Knex>>().toEqualTypeOf<Knex.Transaction>()
-    expectTypeOf<Given<DataSource>>().toEqualTypeOf<EntityManager>()
-    expectTypeOf<Given<MySql2Database>['insert']>().toEqualTypeOf<MySql2Database['insert']>()
-    const use = (db: MySql2Database) =>
-      db.transaction(async (tx) => expectTypeOf(tx).toExtend<Given<MySql2Database>>())
-    expectTypeOf(use).toBeFunction()
-    expectTypeOf<MySql2Database | Kysely<Tables> | Knex | DataSource>().toExtend<MysqlHandle>()
   })
 
   describe.each(Object.entries(mysqlTools))('%s', (_name, open) => {
@@ -235,6 +205,42 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
       expect(await both()).toEqual([0, 0])
     })
 
+    test('what was sent beside the victim of a deadlock leaves nothing, and the next attempt takes effect once', async () => {
+      const rival = await admin.getConnection()
+      const take = (id: number) => `update stock set n = n - 1 where id = ${id}`
+      const attempt = (fails: boolean) =>
+        safe.transaction(intent(), async ({ tx }) => {
+          if (!fails) return client.insert(tx, effect())
+          await client.run(tx, take(1))
+          await rival.query('start transaction')
+          for (let row = 0; row < 20; row += 1)
+            await rival.query("insert into effect (`key`, payload) values ('rival', '')")
+          await rival.query(take(2))
+          // Sent at once, as with Promise.all: the second runs when the server has rolled everything back.
+          const ends = Promise.allSettled([client.run(tx, take(2)), client.insert(tx, effect())])
+          await rival.query(take(1))
+          await rival.query('rollback')
+          const [first] = await ends
+          expect(inspect(first)).toContain('1213')
+          throw new Error('given up')
+        })
+      await expect(attempt(true)).rejects.toThrow()
+      expect(await both()).toEqual([0, 0])
+      await attempt(false)
+      rival.release()
+      expect(await both()).toEqual([1, 1])
+    })
+
+    test('a write through the root client behind attempts of every end commits by itself, as before them', async () => {
+      await safe.transaction(intent(), ({ tx }) => client.insert(tx, effect()))
+      await expect(
+        safe.transaction({ ...intent(), key: randomUUID() }, () => Promise.reject(new Error('no'))),
+      ).rejects.toThrow('no')
+      expect(await effects()).toBe(1)
+      await client.insert(undefined, effect())
+      expect(await effects()).toBe(2)
+    })
+
     describe('through a connection that is cut', () => {
       let proxy: MysqlProxy
       let cut: MysqlToolClient
@@ -255,7 +261,7 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
         })
 
       test('a COMMIT whose answer is lost is read back', async () => {
-        proxy.cut(cut.commit, 'after')
+        proxy.cut('commit', 'after')
         const before = proxy.cuts()
         expect(await place()).toEqual({ value: 'placed', replayed: false })
         expect(proxy.cuts()).toBe(before + 1)
@@ -264,7 +270,7 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
       })
 
       test('a COMMIT that never arrives is no success, and the next attempt runs', async () => {
-        proxy.cut(cut.commit, 'before')
+        proxy.cut('commit', 'before')
         const error = await place().catch((thrown: unknown) => thrown)
         expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(
@@ -367,19 +373,6 @@ describe.skipIf(noMariadb !== undefined)(`tools on MariaDB (${noMariadb ?? 'real
       })
       await expect((async () => client.insert(kept, effect()))()).rejects.toThrow('attempt is over')
       expect(await effects()).toBe(1)
-    })
-
-    test('a lease is taken, renewed by commit and completed with the writes', async () => {
-      const place = () =>
-        safe.run(intent(), ({ commit }) =>
-          commit(async (tx) => {
-            await client.insert(tx, effect())
-            return 'placed'
-          }),
-        )
-      expect(await place()).toEqual({ value: 'placed', replayed: false })
-      expect(await place()).toEqual({ value: 'placed', replayed: true })
-      expect(await both()).toEqual([1, 1])
     })
 
     test('the test kit finds work that writes through the root client', async () => {

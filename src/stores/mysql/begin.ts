@@ -10,7 +10,7 @@ import { committing, giveUp, type Look, openTransaction, standing } from './endi
 import { explained, isConflict, isConnectionFault, isLocked } from './errors.js'
 import { onConnection, together } from './once.js'
 import { isTimeout } from './patience.js'
-import { begin, limitingIdle, rollback, savepointName, settings } from './statements.js'
+import { begin, rollback, savepointName, sessionSettings, settings } from './statements.js'
 import { openWithin } from './within.js'
 
 /** How often a claim begins anew when a rival is there at the insert and was not, or not yet, at the look. */
@@ -52,7 +52,7 @@ async function start<Tx>(context: Context<Tx>, timeoutMs: number, statement: str
       if (!plain) await session.run(rollback)
       const opening =
         context.driver.begins === 'itself'
-          ? [begin, limitingIdle(timeoutMs)]
+          ? [begin, sessionSettings(timeoutMs)]
           : [settings(timeoutMs, mariadb), begin]
       const answers = await inOneGo(session, [...opening, statement])
       return { session, first: answers[2] ?? { rows: [], affected: 0 } }

@@ -79,13 +79,13 @@ export function isolationOf(mariadb: boolean): string {
  * that is free again. Without it, it is a transaction of its own that nobody commits.
  */
 export function settings(timeoutMs: number, mariadb: boolean): string {
-  return `${limitingIdle(timeoutMs)}, @retrysafe_autocommit = @@session.autocommit, session autocommit = 0,
-    @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
+  return `${sessionSettings(timeoutMs)}, @@${isolationVariable(mariadb)} = 'READ-COMMITTED'`
 }
-/** The second half of it. */
-export function limitingIdle(timeoutMs: number): string {
+/** The part that may also come behind START TRANSACTION: switching autocommit off commits nothing. */
+export function sessionSettings(timeoutMs: number): string {
   const seconds = Math.min(Math.max(1, Math.ceil(timeoutMs / 1000)), 2_000_000)
-  return `${limitIdle}, session wait_timeout = ${seconds}`
+  return `${limitIdle}, session wait_timeout = ${seconds},
+    @retrysafe_autocommit = @@session.autocommit, session autocommit = 0`
 }
 export const limitIdle = 'set @retrysafe_wait_timeout = @@session.wait_timeout'
 export const unlimitIdle = 'set session wait_timeout = @retrysafe_wait_timeout'

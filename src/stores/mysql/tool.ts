@@ -2,7 +2,8 @@
  * The driver for anything that can run a transaction and a statement: an ORM, a query builder, a client of which nothing is known here.
  *
  * The tool begins, commits and rolls back; its `transaction` is kept waiting while the attempt runs. Nothing can be sent on its connection before it has begun or after it
- * has ended: the level is asked of the tool, and what is set for the session is set behind BEGIN and put back before the end. What the work sends is not
+ * has ended: the level is asked of the tool, and what is set for the session is set behind BEGIN. So COMMIT and ROLLBACK of an attempt are sent by us, the settings are put
+ * back behind them, and the tool's own end finds nothing open: with autocommit on again before it, a statement behind a deadlock would commit by itself. What the work sends is not
  * read; the save's proof of its transaction stands all the same (rule 21).
  */
 import { openTransaction, type ToolTransaction } from '../tools/held.js'
@@ -10,7 +11,7 @@ import { type Isolation, rowsOf, type SqlAnswer, type SqlTool } from '../tools/t
 import { viewOf } from '../tools/view.js'
 import { type Answer, type Driver, type Session, textOf } from './driver.js'
 import { plainly } from './errors.js'
-import { begin, commit, isolation, limitIdle, rollback, settingsAsBefore, unlimitIdle } from './statements.js'
+import { begin, commit, isolation, limitIdle, rollback, settingsAsBefore } from './statements.js'
 
 /** A tool that can run transactions in MySQL or MariaDB. */
 export interface MysqlTool<Tx> {
@@ -64,7 +65,7 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
   let refused: unknown
   return {
     run: inRow(run),
-    guard: () => viewOf(taken().tx, { seal: tool.seal, lost: taken().lost }),
+    guard: () => viewOf(taken().tx, { seal: tool.seal, lost: taken().lost, ends: tool.ends }),
     lost: () => open?.lost(),
     onLost: (listener) => taken().onLost(listener),
     release: giveUp,
@@ -79,7 +80,7 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
         return started()
       // What the tool begins with.
       case isolation:
-      // Put back before the end.
+      // Put back behind the end, when the connection was still ours.
       case settingsAsBefore:
         return nothing
       case rollback:
@@ -115,13 +116,18 @@ function ownSession<Tx>(tool: SqlTool<Tx>): Session<Tx> {
   async function ended(how: 'commit' | 'rollback'): Promise<Answer> {
     const ending = open
     if (ending === undefined) return nothing
-    if (limited && ending.lost() === undefined) {
-      const restored = ask(tool, ending.tx, unlimitIdle)
-      await (how === 'commit' ? restored : restored.catch(ignore))
-    }
     open = undefined
+    const set = limited && ending.lost() === undefined
     limited = false
-    await ending.end(how)
+    if (!set) {
+      await ending.end(how)
+      return nothing
+    }
+    const sent = await ask(tool, ending.tx, how).then(ignore, (error: unknown) => ({ error }))
+    // Where that fails the connection is gone, and the settings with it.
+    await ask(tool, ending.tx, settingsAsBefore).catch(ignore)
+    await ending.end(sent === undefined ? how : 'rollback').catch(ignore)
+    if (sent !== undefined && how === 'commit') throw sent.error
     return nothing
   }
 

@@ -32,5 +32,6 @@ export function knex(handle: unknown): KnownTool | undefined {
   return known<Real>('Knex', dialect, {
     transaction: (work, isolationLevel) => db.transaction(work, isolationLevel && { isolationLevel }),
     query: async (tx, text) => answerOf(await (tx ?? db).raw(text)),
+    ends: ['commit', 'rollback'],
   })
 }

@@ -18,6 +18,8 @@ export interface SqlTool<Tx> {
    * else by then. Asking throws once the attempt is over.
    */
   readonly seal?: (tx: Tx, ask: () => void) => Tx
+  /** Methods of its transaction that end it and give its connection back. */
+  readonly ends?: readonly string[]
 }
 
 /** A tool that was told by its shape. */

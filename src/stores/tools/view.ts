@@ -25,9 +25,11 @@ interface Watched<Tx> {
   readonly seal?: ((tx: Tx, ask: () => void) => Tx) | undefined
   /** Why the transaction ended before it was told to: what is sent then is no part of it. */
   readonly lost?: () => unknown
+  /** Methods that are refused, because they end the transaction. */
+  readonly ends?: readonly string[] | undefined
 }
 
-export function viewOf<Tx>(tx: Tx, { seal, lost }: Watched<Tx> = {}): View<Tx> {
+export function viewOf<Tx>(tx: Tx, { seal, lost, ends = [] }: Watched<Tx> = {}): View<Tx> {
   const pending = new Set<Promise<unknown>>()
   let settled = false
   let used = false
@@ -60,7 +62,7 @@ export function viewOf<Tx>(tx: Tx, { seal, lost }: Watched<Tx> = {}): View<Tx> {
   /** Nothing can be watched where a tool finds its transaction by itself and hands over no object. */
   function watch(real: Tx): Tx {
     if ((typeof real !== 'object' || real === null) && typeof real !== 'function') return real
-    return viewed(real as Target, { use, track }) as Tx
+    return viewed(real as Target, { use, track, ends }) as Tx
   }
 }
 
@@ -69,16 +71,18 @@ interface Watch {
   use(): void
   /** Told of what every method returns. */
   track(answer: unknown): void
+  readonly ends: readonly string[]
 }
 
 /** Stands on an empty object, because a proxy may not show other values than a frozen object it stands on. */
-function viewed(real: Target, { use, track }: Watch): object {
+function viewed(real: Target, { use, track, ends }: Watch): object {
   const empty: object = typeof real === 'function' ? () => undefined : {}
   const methods = new WeakMap<object, unknown>()
   const view: object = new Proxy(empty, {
     get: (_, name) => {
       // Asked of every object that is returned or printed; it sends nothing.
       if (typeof name !== 'symbol' && name !== 'then' && name !== 'constructor') use()
+      if (ends.includes(String(name))) return refuse
       return bound(Reflect.get(real, name, real))
     },
     set: (_, name, value) => Reflect.set(real, name, value, real),
@@ -95,6 +99,12 @@ function viewed(real: Target, { use, track }: Watch): object {
     },
   })
   return view
+
+  function refuse(): never {
+    throw fail('TRANSACTION_ABORTED', {
+      detail: 'its end was refused inside the work: the transaction ends with the attempt',
+    })
+  }
 
   /** A method called on the view runs on the object, and keeps its own members. */
   function bound(value: unknown): unknown {

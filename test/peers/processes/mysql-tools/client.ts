@@ -14,8 +14,6 @@ export interface MysqlToolClient {
   run(tx: object, text: string): Promise<unknown>
   /** The class that the tool raises for a constraint. */
   readonly violation: string
-  /** The COMMIT that it sends. */
-  readonly commit: string
   /** The tool's own savepoint: rolled back where `work` rejects, and then it rejects with the same. */
   nested(tx: object, work: (inner: object) => Promise<unknown>): Promise<unknown>
   /** The tool's own transaction. */

@@ -33,7 +33,6 @@ export function drizzleOnMysql2(
     insertUnique: async (tx, key) => (tx as Db).insert(uniques).values({ key }),
     run: async (tx, statement) => (tx as Db).execute(statement),
     violation: 'DrizzleQueryError',
-    commit: 'commit',
     nested: (tx, work) => (tx as Db).transaction(work),
     transaction: (work) => db.transaction(work),
     end: () => pool.end(),

@@ -16,7 +16,6 @@ export function knexOnMysql2(url: string): MysqlToolClient {
     insertUnique: async (tx, key) => (tx as Knex)('unique_effect').insert({ key }),
     run: async (tx, text) => (tx as Knex).raw(text),
     violation: 'Error',
-    commit: 'COMMIT;',
     nested: async (tx, work) => (tx as Knex).transaction(work),
     transaction: (work) => db.transaction(work),
     end: () => db.destroy(),

@@ -25,7 +25,6 @@ export function kyselyOnMysql2(url: string): MysqlToolClient {
     insertUnique: (tx, key) => (tx as Kysely<Tables>).insertInto('unique_effect').values({ key }).execute(),
     run,
     violation: 'Error',
-    commit: 'commit',
     nested: (tx, work) =>
       savepoint(
         (text) => run(tx, text),

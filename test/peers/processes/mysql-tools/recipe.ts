@@ -34,7 +34,6 @@ export function recipeOnMysql2(url: string): MysqlToolClient {
     insertUnique: (tx, key) => over(tx).execute('insert into unique_effect (`key`) values (?)', [key]),
     run: (tx, text) => over(tx).query(text),
     violation: 'Error',
-    commit: 'COMMIT',
     nested: (tx, work) =>
       savepoint(
         (text) => over(tx).query(text),

@@ -36,7 +36,6 @@ export async function typeormOnMysql2(url: string): Promise<MysqlToolClient> {
     insertUnique: (tx, key) => (tx as EntityManager).save(uniques, { key }),
     run: (tx, text) => (tx as EntityManager).query(text),
     violation: 'QueryFailedError',
-    commit: 'COMMIT',
     nested: (tx, work) => (tx as EntityManager).transaction(work),
     transaction: (work) => source.transaction(work),
     end: () => source.destroy(),
