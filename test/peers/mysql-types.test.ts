@@ -7,6 +7,7 @@ import {
   type MariadbPool,
   type Mysql2Pool,
   type Mysql2PromisePool,
+  type MysqlHandle,
   type MysqlTx,
   mysql,
 } from '../../dist/stores/mysql.js'
@@ -24,7 +25,7 @@ test("the work's tx has the methods of the pool, with all their overloads", () =
 })
 
 test('a connection of the pool is a transaction to work `within`', () => {
-  type TxOf<Pool extends Parameters<typeof mysql>[0]> = MysqlTx<Pool>
+  type TxOf<Pool extends MysqlHandle> = MysqlTx<Pool>
   expectTypeOf<Promises.PoolConnection>().toExtend<TxOf<Promises.Pool>>()
   expectTypeOf<Callbacks.PoolConnection>().toExtend<TxOf<Callbacks.Pool>>()
   expectTypeOf<Mariadb.PoolConnection>().toExtend<TxOf<Mariadb.Pool>>()
