@@ -97,7 +97,9 @@ describe.skipIf(reason !== undefined)(`a replica that lags (${reason ?? 'Postgre
       const request = beginRequest(freshKey())
       await expect(store.transactions.begin(request)).rejects.toThrow('during recovery')
       await expect(store.claim(claimRequest(freshKey()))).rejects.toMatchObject({ code: '25006' })
-      await expect(store.transactions.readBack(request.identity, Date.now())).rejects.toThrow('during recovery')
+      await expect(store.transactions.readBack(request.identity, Date.now())).rejects.toThrow(
+        'during recovery',
+      )
     })
   })
 })
