@@ -238,7 +238,7 @@ describe('a parsed value and its bytes', () => {
 
   test('a value that is read while another one is being read disturbs neither', () => {
     const inner = { toJSON: () => fingerprintOfValue({ z: 1, a: [2] }).bytes().length }
-    expect(same(parsed({ z: 1, inner, a: 'x' }), json('{"a":"x","inner":33,"z":1}'))).toBe(true)
+    expect(same(parsed({ z: 1, inner, a: 'x' }), json('{"a":"x","inner":17,"z":1}'))).toBe(true)
   })
 })
 
