@@ -248,8 +248,8 @@ const ofCore: readonly Safeguard[] = [
     ['test/http/express5.test.ts', 'lease mode holds the last byte where a length was announced'],
   ),
   cut(
-    'a client that hangs up is kept from the handler (F103)',
-    ['http/capture.js', "if (name !== 'close' || phase", "if (name === 'close' || phase"],
+    'a client that hangs up is kept from the handler',
+    ['http/capture.js', 'if (!isEnd || phase', 'if (isEnd || phase'],
     ['test/http/express5.test.ts', 'a client that hangs up neither cancels the work nor its outcome'],
   ),
 ]
