@@ -75,7 +75,7 @@ describe.skipIf(reason !== undefined).each(clientNames)(`names over %s (${reason
   })
 
   test('what is kept beside a record would share its slot, whatever braces its key holds', async (context) => {
-    if (!isCluster(client)) return context.skip()
+    if (!isCluster(client)) return context.skip('a single server has no slots')
     for (const key of keys) {
       const name = nameOf({ key, scope: '}{s}' })
       const slot = await bench.administrator.cluster('KEYSLOT', name)

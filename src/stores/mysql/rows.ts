@@ -1,47 +1,12 @@
 /** Reads rows of the store's table; one that cannot be read is an error, never "absent" (rule 13). */
-import { fail } from '../../errors.js'
-import type { RecordState, RecordSummary, SeenRecord } from '../../store.js'
+import type { RecordSummary, SeenRecord } from '../../store.js'
+import { corrupt, integerAt, numberOf, stateAt, stateNumbers, textAt } from '../columns.js'
 import type { Row } from './driver.js'
 
-/** State numbers in the table; frozen with the first migration. */
-export const stateNumbers = {
-  running: 1,
-  released: 2,
-  done: 3,
-  unknown: 4,
-  dead: 5,
-} as const satisfies Record<RecordState, number>
-
-const stateNames = new Map(
-  Object.entries(stateNumbers).map(([name, number]) => [String(number), name as RecordState]),
-)
-
-function corrupt(what: string) {
-  return fail('RECORD_CORRUPT', { detail: what })
-}
-
-/** A column that must be there. */
-export function textAt(row: Row | undefined, column: number): string {
-  const value = row?.[column]
-  if (value === null || value === undefined) throw corrupt(`column ${column} of the answer is empty`)
-  return value
-}
-
-/** A whole number that JavaScript can hold exactly. */
-export function integerAt(row: Row | undefined, column: number): number {
-  const value = Number(textAt(row, column))
-  if (!Number.isSafeInteger(value)) throw corrupt(`column ${column} of the answer is no safe integer`)
-  return value
-}
+export { integerAt, numberOf, stateAt, stateNumbers, textAt }
 
 function flagAt(row: Row | undefined, column: number): boolean {
   return integerAt(row, column) !== 0
-}
-
-export function stateAt(row: Row | undefined, column: number): RecordState {
-  const state = stateNames.get(textAt(row, column))
-  if (state === undefined) throw corrupt('its state is not known to this version')
-  return state
 }
 
 /** Bytes that the server wrote as hexadecimal digits. */

@@ -1,9 +1,8 @@
 /** Sweeping, and what an operator sees and decides. */
-import { fail } from '../../errors.js'
 import type { Operating, RecordState, Sweeping } from '../../store.js'
 import type { Ground } from './claim.js'
 import { byItself, onConnection, once, together } from './once.js'
-import { integerAt, stateAt, stateNumbers, summary, textAt } from './rows.js'
+import { integerAt, numberOf, stateAt, stateNumbers, summary, textAt } from './rows.js'
 import { fitting } from './server.js'
 
 /** Keys in one DELETE: names of the longest kind, as hexadecimal digits, stay well below the least packet that servers are set to. */
@@ -55,10 +54,4 @@ export function operating(ground: Ground): Operating {
     })
     return affected > 0
   }
-}
-
-/** They go into the statement's text, so nothing but a number of ours may come out. */
-function numberOf(state: RecordState): number {
-  if (Object.hasOwn(stateNumbers, state)) return stateNumbers[state]
-  throw fail('OPTION_INVALID', { detail: 'there is no such state of a record' })
 }

@@ -1,10 +1,9 @@
 /** Sweeping, and what an operator sees and decides. */
-import { fail } from '../../errors.js'
 import type { Operating, RecordState, Sweeping } from '../../store.js'
 import { type Call, type Connections, call, wire } from './driver.js'
 import { latestMs, wholeMs } from './identity.js'
 import { once } from './once.js'
-import { integerAt, stateAt, stateNumbers, summary } from './rows.js'
+import { integerAt, numberOf, stateAt, stateNumbers, summary } from './rows.js'
 import type { Statements } from './statements.js'
 
 export function sweeping(connections: Connections, statements: Statements, schema: string): Sweeping {
@@ -49,10 +48,4 @@ export function operating(connections: Connections, statements: Statements, sche
     const { rows } = await once(connections, asked, schema)
     return rows.length > 0
   }
-}
-
-/** They go into the statement's text, so nothing but a number of ours may come out. */
-function numberOf(state: RecordState): number {
-  if (Object.hasOwn(stateNumbers, state)) return stateNumbers[state]
-  throw fail('OPTION_INVALID', { detail: 'there is no such state of a record' })
 }

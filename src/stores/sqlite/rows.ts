@@ -1,26 +1,11 @@
 /** Reads rows of the store's table; one that cannot be read is an error, never "absent" (rule 13). */
-import { fail } from '../../errors.js'
 import { clockToleranceMs, type Identity, type RecordState, type SeenRecord } from '../../store.js'
+import { corrupt, numberOf, stateNumbers, stateOf } from '../columns.js'
 import type { Connection, Values } from './connection.js'
 import type { Row } from './handles.js'
 import { statements } from './statements.js'
 
-/** State numbers in the table; frozen with the first migration. */
-export const stateNumbers = {
-  running: 1,
-  released: 2,
-  done: 3,
-  unknown: 4,
-  dead: 5,
-} as const satisfies Record<RecordState, number>
-
-const stateNames = new Map<number, RecordState>(
-  Object.entries(stateNumbers).map(([name, number]) => [number, name as RecordState] as const),
-)
-
-function corrupt(what: string) {
-  return fail('RECORD_CORRUPT', { detail: what })
-}
+export { numberOf, stateNumbers }
 
 /** A whole number that JavaScript can hold exactly; a shared connection may give it as a bigint. */
 export function integerIn(row: Row | undefined, column: string): number {
@@ -42,9 +27,7 @@ function bytesIn(row: Row, column: string): Uint8Array {
 }
 
 export function stateIn(row: Row): RecordState {
-  const state = stateNames.get(integerIn(row, 'state'))
-  if (state === undefined) throw corrupt('its state is not known to this version')
-  return state
+  return stateOf(integerIn(row, 'state'))
 }
 
 /** Whether it lives, and for how long: a lease by the store's clock alone, all else by the lesser of both clocks (rule 5). */

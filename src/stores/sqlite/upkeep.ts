@@ -1,9 +1,18 @@
 /** Sweeping, and what an operator sees and decides. */
-import { fail } from '../../errors.js'
 import type { Operating, RecordState, RecordSummary, Sweeping } from '../../store.js'
 import type { Row } from './handles.js'
 import { wrote } from './lease-mode.js'
-import { integerIn, latestMs, lifeIn, nameOf, stateIn, stateNumbers, textIn, wholeMs } from './rows.js'
+import {
+  integerIn,
+  latestMs,
+  lifeIn,
+  nameOf,
+  numberOf,
+  stateIn,
+  stateNumbers,
+  textIn,
+  wholeMs,
+} from './rows.js'
 import { statements } from './statements.js'
 import { type Context, read, write } from './turns.js'
 
@@ -81,10 +90,4 @@ function summaryIn(row: Row): RecordSummary {
     live,
     leftMs,
   }
-}
-
-/** They go into the statement's text, so nothing but a number of ours may come out. */
-function numberOf(state: RecordState): number {
-  if (Object.hasOwn(stateNumbers, state)) return stateNumbers[state]
-  throw fail('OPTION_INVALID', { detail: 'there is no such state of a record' })
 }
