@@ -124,7 +124,7 @@ function durability({ guarantees, inspecting }: Store<object>): Finding {
   if (survivesCrash && fenced) return { id, level: 'ok', found }
   const means = survivesCrash
     ? 'A late owner can overwrite what a later one has stored.'
-    : 'What is recorded is gone when the process of the store ends: every retry after that runs the work again.'
+    : 'What is recorded may be gone after a crash of the store: a retry after that runs the work again.'
   return {
     id,
     // A store that looks at its server says there what can be done about it.

@@ -1,5 +1,6 @@
 /** `retrysafe sweep`: what a process's own sweeper does, once, for those who would rather have cron do it. */
 import type { Command, Given, Report } from './command.js'
+import { CliError } from './errors.js'
 import { storeOptions, storeUsage, withSafe } from './store.js'
 
 export const sweep: Command = {
@@ -12,7 +13,11 @@ export const sweep: Command = {
 }
 
 async function run(given: Given): Promise<Report> {
-  const removed = await withSafe(given, (safe) => safe.sweep())
+  const removed = await withSafe(given, (safe, { name, sweeping }) => {
+    if (sweeping === undefined)
+      throw new CliError('ABILITY_MISSING', `the ${name} store has no sweeper: its records end by themselves`)
+    return safe.sweep()
+  })
   return {
     exitCode: 0,
     json: { removed },

@@ -170,6 +170,14 @@ test('any store serves, by a module that exports it or makes it', async () => {
   expect(await complaint(['sql', '--store', made])).toMatchObject({ code: 'ABILITY_MISSING' })
 })
 
+test('a store without a sweeper is said to have none', async () => {
+  const made = moduleOf(
+    'unswept',
+    `import { memory } from 'retrysafe/memory'\nexport default { ...memory(), sweeping: undefined }`,
+  )
+  expect(await complaint(['sweep', '--store', made])).toMatchObject({ code: 'ABILITY_MISSING' })
+})
+
 test('a module without a store, and one that throws, are told apart from a store that fails', async () => {
   const empty = moduleOf('empty', 'export default { find: 1 }')
   const thrown = moduleOf('thrown', `throw new Error('no configuration')`)
